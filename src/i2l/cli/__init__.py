@@ -1,0 +1,46 @@
+"""The `i2l` command: one subcommand per stage, in pipeline order. Each file here parses, calls and prints."""
+
+import sys
+
+import typer
+from rich.console import Console
+
+from i2l import __version__
+from i2l.cli.normalize import normalize
+from i2l.errors import I2LError
+
+app = typer.Typer(
+    name="i2l",
+    help="Read the image of a printed formula, write its LaTeX, and show where each symbol was read.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_show_locals=False,
+)
+for command in (normalize,):
+    app.command()(command)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        typer.echo(f"i2l {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Show it."),
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; an expected error becomes one line on stderr and exit status 1."""
+    try:
+        app()
+    except I2LError as error:
+        Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {error}", soft_wrap=True)
+        sys.exit(1)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)

@@ -1,0 +1,58 @@
+"""The house rules as tests: folders import only from folders before them, and reading needs no torch."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "i2l"
+FLOW = ["formulas", "images", "dataset", "model", "training", "inference", "evaluation", "explain", "web"]
+OPEN_TO_ALL = {"errors", "config", "files", ""}
+MAX_MODULE_LINES = 400
+
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+def imported_parts(path):
+    """The i2l folders and top-level modules that a source file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: write imports in full"
+            names = [node.module or ""]
+            if node.module == "i2l":
+                names = [f"i2l.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name == "i2l" or name.startswith("i2l."):
+                yield (name.split(".") + [""])[1]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_module_keeps_the_house_rules(path):
+    text = path.read_text()
+    assert ast.get_docstring(ast.parse(text)), "every file opens by saying its job"
+    assert len(text.splitlines()) <= MAX_MODULE_LINES
+    folder = path.relative_to(SOURCE).parts[0]
+    if folder in FLOW:
+        allowed = OPEN_TO_ALL | set(FLOW[: FLOW.index(folder) + 1])
+        for part in imported_parts(path):
+            assert part in allowed or part.startswith("__"), f"{folder} may not import i2l.{part}"
+
+
+def loaded_modules(statement):
+    code = f"import sys; {statement}; print(' '.join(sys.modules))"
+    return set(
+        subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        ).stdout.split()
+    )
+
+
+@pytest.mark.parametrize("statement", ["import i2l", "import i2l.cli"])
+def test_light_imports_load_nothing_heavy(statement):
+    assert not loaded_modules(statement) & {"torch", "numpy", "pyarrow", "onnxruntime", "ray", "PIL"}
