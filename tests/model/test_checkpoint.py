@@ -1,0 +1,139 @@
+import json
+import os
+
+import pytest
+import torch
+
+from i2l.formulas.vocabulary import Vocabulary
+from i2l.model import checkpoint as module
+from i2l.model.checkpoint import (
+    CheckpointError,
+    best_checkpoint,
+    checkpoint_path,
+    last_checkpoint,
+    list_checkpoints,
+    prune_checkpoints,
+    read_checkpoint,
+    save_checkpoint,
+)
+from i2l.model.transport import join_checkpoint, pack_checkpoint
+
+VOCABULARY = Vocabulary.from_formula_tokens(["a", "b", "\\frac"])
+
+
+def save(path, *, step=0, metrics=None, weights=None, training_state=None):
+    save_checkpoint(
+        path,
+        step=step,
+        weights=weights or {"kernel": torch.ones(3, 4), "bias": torch.zeros(3)},
+        model={"units": 4},
+        training={"seed": 1},
+        vocabulary=VOCABULARY,
+        metrics=metrics or {},
+        training_state=training_state,
+    )
+
+
+def test_a_folder_rebuilds_itself(tmp_path):
+    weights = {"kernel": torch.randn(3, 4), "bias": torch.randn(3)}
+    state = {"optimizer": {"step": torch.tensor(3.0)}, "sampler": [1, 2, 3]}
+    save(tmp_path / "c", step=5, weights=weights, metrics={"bleu": 0.5}, training_state=state)
+    found = read_checkpoint(tmp_path / "c")
+    assert (found.step, found.model, found.training, found.metrics) == (
+        5,
+        {"units": 4},
+        {"seed": 1},
+        {"bleu": 0.5},
+    )
+    assert found.vocabulary == VOCABULARY
+    loaded = found.load_weights()
+    assert all(torch.equal(loaded[name], weights[name]) for name in weights)
+    assert found.load_training_state() == state
+    assert len(found.git_hash) >= 7
+
+
+def test_a_write_that_fails_leaves_the_old_folder(tmp_path, monkeypatch):
+    save(tmp_path / "c", step=1)
+
+    def full_disk(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(module.torch, "save", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        save(tmp_path / "c", step=2, training_state={})
+    assert read_checkpoint(tmp_path / "c").step == 1
+    assert os.listdir(tmp_path) == ["c"]
+
+
+def test_a_folder_can_be_written_again(tmp_path):
+    save(tmp_path / "c", metrics={})
+    save(tmp_path / "c", metrics={"bleu": 0.25})
+    assert read_checkpoint(tmp_path / "c").metrics == {"bleu": 0.25}
+    assert os.listdir(tmp_path) == ["c"]
+
+
+def test_last_best_and_every_nth_are_kept(tmp_path):
+    bleu = {100: 0.1, 200: 0.6, 300: 0.3, 400: 0.5, 500: None, 600: 0.4}
+    for step, value in bleu.items():
+        save(checkpoint_path(tmp_path, step), step=step, metrics={} if value is None else {"bleu": value})
+    (tmp_path / "checkpoints" / "step-00000700.123.partial").mkdir()
+    assert last_checkpoint(tmp_path) == checkpoint_path(tmp_path, 600)
+    assert best_checkpoint(tmp_path) == checkpoint_path(tmp_path, 200)
+    assert read_checkpoint(tmp_path).step == 200  # a run folder stands for its best
+    prune_checkpoints(tmp_path, keep_every=300)
+    assert [path.name for path in list_checkpoints(tmp_path)] == [f"step-{s:08d}" for s in (200, 300, 600)]
+    prune_checkpoints(tmp_path, keep_every=0)
+    assert [path.name for path in list_checkpoints(tmp_path)] == [f"step-{s:08d}" for s in (200, 600)]
+
+
+def test_wrong_checkpoints_say_what_is_wrong(tmp_path):
+    save(tmp_path / "c")
+    found = read_checkpoint(tmp_path / "c")
+    with pytest.raises(CheckpointError, match=r"id 3 is 'a' here and 'aa' there"):
+        found.require_vocabulary(Vocabulary.from_formula_tokens(["aa", "b", "\\frac"]))
+    with pytest.raises(CheckpointError, match="5 and 6 tokens; one is longer"):
+        found.require_vocabulary(Vocabulary.from_formula_tokens(["a", "b", "\\frac", "c"]))
+    found.require_vocabulary(VOCABULARY)
+    with pytest.raises(CheckpointError, match="weights only"):
+        found.load_training_state()
+    config = json.loads((tmp_path / "c" / "config.json").read_text())
+    (tmp_path / "c" / "config.json").write_text(json.dumps(config | {"format": "i2l-checkpoint-99"}))
+    with pytest.raises(CheckpointError, match=r"i2l-checkpoint-99.*reads 'i2l-checkpoint-1'"):
+        read_checkpoint(tmp_path / "c")
+    with pytest.raises(CheckpointError, match="is not a checkpoint"):
+        read_checkpoint(tmp_path)
+    with pytest.raises(CheckpointError, match="no checkpoint yet"):
+        best_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_packed_weights_come_back(tmp_path, precision):
+    weights = {
+        "kernel": torch.randn(64, 50) * torch.logspace(-3, 2, 64)[:, None],
+        "convolution": torch.randn(8, 4, 3, 3),
+        "bias": torch.randn(7),
+        "zeros": torch.zeros(3, 2),
+    }
+    save(checkpoint_path(tmp_path, 9), step=9, weights=weights, metrics={"bleu": 0.5})
+    parts = pack_checkpoint(tmp_path, tmp_path / "packed", precision=precision, max_part_bytes=1000)
+    assert len(parts) > 3
+    assert max(path.stat().st_size for path in parts) <= 1000
+    join_checkpoint(tmp_path / "packed", tmp_path / "joined")
+    joined = read_checkpoint(tmp_path / "joined")
+    assert (joined.step, joined.metrics, joined.vocabulary) == (9, {"bleu": 0.5}, VOCABULARY)
+    for name, weight in joined.load_weights().items():
+        assert weight.dtype == torch.float32
+        rows, expected = weight.flatten(1) if weight.ndim > 1 else weight, weights[name]
+        if weight.ndim == 1:
+            assert torch.equal(weight, expected)
+        elif precision == "bfloat16":
+            assert torch.equal(weight, expected.bfloat16().float())
+        else:
+            largest = expected.flatten(1).abs().amax(dim=1, keepdim=True)
+            assert ((rows - expected.flatten(1)).abs() <= largest / 254 * 1.0001).all()
+    parts[1].write_bytes(b"x" + parts[1].read_bytes()[1:])
+    with pytest.raises(CheckpointError, match="damaged"):
+        join_checkpoint(tmp_path / "packed", tmp_path / "again")
+    parts[1].unlink()
+    with pytest.raises(CheckpointError, match="missing"):
+        join_checkpoint(tmp_path / "packed", tmp_path / "again")
