@@ -1,0 +1,136 @@
+"""What is saved with a checkpoint: frozen descriptions of the model and its objective, to and from JSON."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from i2l.errors import I2LError
+
+
+class ConfigError(I2LError):
+    """A configuration that cannot be used."""
+
+
+class JsonConfig:
+    """A frozen dataclass that turns into a JSON object and back."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the fields as JSON values."""
+        return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        """Build the configuration from decoded JSON; lists become tuples.
+
+        Raises:
+            ConfigError: for a field that does not exist, or a value that the class refuses.
+        """
+        known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        unknown = sorted(set(fields) - known)
+        if unknown:
+            raise ConfigError(f"{cls.__name__} has no field {', '.join(unknown)}; it has {sorted(known)}.")
+        return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig(JsonConfig):
+    """The network. The defaults are the paper's I2L-NOPOOL."""
+
+    # Image: the area that the grid covers; the canvas adds a white frame of one pixel on each side.
+    height_px: int = 128
+    width_px: int = 1088
+
+    # Encoder: channels of the five convolutions, then feature vectors concatenated in strides.
+    channels: tuple[int, ...] = (64, 128, 256, 512, 512)
+    pool_rows: int = 1
+    pool_columns: int = 1
+
+    # Attention: "full" reads the whole image (the paper), "shared" one location at a time (Xu et al.).
+    # The units of "full" are raised to the number of locations where that is larger.
+    attention: Literal["full", "shared"] = "full"
+    attention_units: tuple[int, int] = (256, 128)
+    beta_gate: bool = False
+
+    # LSTM stack. The cell is not clipped: the paper's equations have no clip. (The cell of TensorFlow 1.3
+    # that the authors used may have clipped at 3; set 3.0 to follow that.)
+    embedding_units: int = 64
+    lstm_layers: int = 2
+    lstm_units: int = 1500
+    lstm_skip: bool = False  # every layer above the first also reads the stack's input
+    cell_clip: float | None = None
+    calstm_cells: int = 1  # attention + LSTM stack together are a cell; that many are stacked
+
+    # Initial state from the image; without it the state starts at zero.
+    init_model: bool = True
+    init_units: int = 100
+
+    # Output layer: its two hidden layers have this many units, raised to the vocabulary's size if larger.
+    output_units: int = 358
+    dropout: float = 0.0  # on what an LSTM layer hands upwards, never on the recurrence
+
+    def __post_init__(self) -> None:
+        """Check what cannot be checked by the types.
+
+        Raises:
+            ConfigError: if the sizes do not fit together.
+        """
+        cell_px = 2 ** len(self.channels)
+        if self.height_px % cell_px or self.width_px % cell_px:
+            raise ConfigError(f"height_px and width_px must be multiples of {cell_px}.")
+        rows, columns = self.encoder_grid
+        if rows % self.pool_rows or columns % self.pool_columns:
+            raise ConfigError(f"pool_rows and pool_columns must divide the grid {rows} x {columns}.")
+        if self.attention not in ("full", "shared"):
+            raise ConfigError(f"attention must be 'full' or 'shared', not {self.attention!r}.")
+        if not 0 <= self.dropout < 1:
+            raise ConfigError("dropout must be at least 0 and below 1.")
+
+    @property
+    def canvas_shape(self) -> tuple[int, int]:
+        """Height and width of the pixels that the model reads, white frame included."""
+        return self.height_px + 2, self.width_px + 2
+
+    @property
+    def encoder_grid(self) -> tuple[int, int]:
+        """Rows and columns of the encoder's cells, before feature pooling."""
+        cell_px = 2 ** len(self.channels)
+        return self.height_px // cell_px, self.width_px // cell_px
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns that attention is spread over."""
+        rows, columns = self.encoder_grid
+        return rows // self.pool_rows, columns // self.pool_columns
+
+    @property
+    def feature_units(self) -> int:
+        """Length of one feature vector."""
+        return self.channels[-1] * self.pool_rows * self.pool_columns
+
+
+PRESETS: dict[str, ModelConfig] = {
+    "nopool": ModelConfig(),
+    "strips": ModelConfig(pool_rows=4),
+}
+
+
+def model_preset(name: str, **changes: Any) -> ModelConfig:  # noqa: ANN401 - any field of ModelConfig
+    """Give a preset with some fields changed, such as ``init_model=False``.
+
+    Raises:
+        ConfigError: for a preset or field that does not exist.
+    """
+    if name not in PRESETS:
+        raise ConfigError(f"There is no preset {name!r}; choose one of {', '.join(PRESETS)}.")
+    return ModelConfig.from_dict(PRESETS[name].to_dict() | changes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveConfig(JsonConfig):
+    """What training minimises. The defaults are the paper's published runs."""
+
+    l2: float = 5e-5  # times half the squared kernels and embedding; no bias, nothing of the LSTMs
+    alpha_penalty: float = 0.0  # lambda_A, times |batch mean of ASE_N - ASE_T|
+    ase_target: float = 5.27  # ASE_T
+    label_smoothing: float = 0.0
