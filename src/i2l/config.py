@@ -134,3 +134,76 @@ class ObjectiveConfig(JsonConfig):
     alpha_penalty: float = 0.0  # lambda_A, times |batch mean of ASE_N - ASE_T|
     ase_target: float = 5.27  # ASE_T
     label_smoothing: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig(JsonConfig):
+    """How a model is trained. The defaults are the paper's; 0 turns a limit or an option off."""
+
+    # Order: a sample goes to the smallest length class (tokens without eos) and width class that hold it.
+    seed: int = 0
+    batch_size: int = 56  # over all processes together
+    length_classes: tuple[int, ...] = (28, 35, 41, 48, 55, 64, 75, 88, 105, 150)
+    width_classes_px: tuple[int, ...] = ()  # none: one class, the model's whole width
+
+    # Arithmetic
+    precision: Literal["float32", "bfloat16"] = "float32"  # of matrix products; weights are always float32
+    engine: Literal["auto", "plain", "fast"] = "auto"  # the fast path computes the same; auto: fast on a GPU
+
+    # Optimiser
+    optimizer: Literal["adam", "adamw"] = "adam"
+    learning_rate: float = 1e-4
+    beta1: float = 0.5
+    beta2: float = 0.9
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0  # AdamW's own; the paper's L2 is objective.l2
+    clip_norm: float = 0.0
+    ema_decay: float = 0.0  # of the averaged weights that are validated and saved
+
+    # Schedule: warm-up, then constant, or a cosine over whichever limit of the run is nearest.
+    schedule: Literal["constant", "cosine"] = "constant"
+    warmup_steps: int = 0
+    final_fraction: float = 0.0  # of the learning rate, at the end of the cosine
+    max_steps: int = 0
+    max_epochs: int = 0
+    budget_minutes: float = 0.0  # of training, over all resumed parts; start-up not counted
+
+    # What is written, in steps
+    log_every: int = 100
+    validate_every: int = 0  # 0: once an epoch
+    validation_samples: int = 0  # the first so many of a fixed shuffle; 0: all
+    beam_width: int = 0  # validates by beam search too, and chooses the best checkpoint by it
+    checkpoint_every: int = 1000
+    keep_every: int = 0  # checkpoints at multiples of this are never deleted
+
+    def __post_init__(self) -> None:
+        """Check what cannot be checked by the types.
+
+        Raises:
+            ConfigError: if the values do not fit together; the message names all that is wrong.
+        """
+        wrong = [
+            text
+            for text, bad in (
+                ("batch_size and log_every must be at least 1", min(self.batch_size, self.log_every) < 1),
+                ("length_classes must rise", not self.length_classes or _falls(self.length_classes)),
+                ("width_classes_px must rise", _falls(self.width_classes_px)),
+                ("precision must be float32 or bfloat16", self.precision not in ("float32", "bfloat16")),
+                ("engine must be auto, plain or fast", self.engine not in ("auto", "plain", "fast")),
+                ("optimizer must be adam or adamw", self.optimizer not in ("adam", "adamw")),
+                ("schedule must be constant or cosine", self.schedule not in ("constant", "cosine")),
+                ("a cosine needs max_steps, max_epochs or budget_minutes", self._cosine_without_end),
+                ("ema_decay must be at least 0 and below 1", not 0 <= self.ema_decay < 1),
+            )
+            if bad
+        ]
+        if wrong:
+            raise ConfigError(f"TrainConfig: {'; '.join(wrong)}.")
+
+    @property
+    def _cosine_without_end(self) -> bool:
+        return self.schedule == "cosine" and not (self.max_steps or self.max_epochs or self.budget_minutes)
+
+
+def _falls(numbers: tuple[int, ...]) -> bool:
+    return any(a >= b for a, b in zip(numbers, numbers[1:], strict=False))
