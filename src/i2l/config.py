@@ -1,6 +1,7 @@
 """What is saved with a checkpoint: frozen descriptions of the model and its objective, to and from JSON."""
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -206,4 +207,4 @@ class TrainConfig(JsonConfig):
 
 
 def _falls(numbers: tuple[int, ...]) -> bool:
-    return any(a >= b for a, b in zip(numbers, numbers[1:], strict=False))
+    return any(a >= b for a, b in itertools.pairwise(numbers))
