@@ -1,0 +1,75 @@
+"""LaTeX source to raw tokens with their places. White space is left out; text arguments look it up in the source."""
+
+import re
+from itertools import accumulate
+
+from i2l.formulas.commands import UNICODE
+from i2l.formulas.tokens import FormulaError
+
+MAX_CHARACTERS = 100_000  # a formula of a printed page has hundreds
+
+_TOKEN = re.compile(
+    r"\\(?:left|right)(?![A-Za-z])\s*(?:\\[A-Za-z]+|\\[^A-Za-z]|[^\s{}\\])"  # \left( is one token
+    r"|\\(?:begin|end)\s*\{\s*[A-Za-z]+\*?\s*\}"
+    r"|\\(?:operatorname|hspace|vspace|tag)\s*\*"
+    r"|\\[A-Za-z]+"
+    r"|\\[^A-Za-z]"
+    r"|---?"
+    r"|%.*"
+    r"|\s+"
+    r"|.",
+    re.DOTALL,
+)
+_GLUED = re.compile(r"\\(?:left|right|begin|end|operatorname|hspace|vspace|tag)(?![A-Za-z])")
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+
+
+class RawTokens:
+    """The tokens of one source: texts, starts and ends in step, closed by an empty text at the end."""
+
+    __slots__ = ("ends", "source", "spaced", "starts", "texts")
+
+    def __init__(self, source: str) -> None:
+        """Split the source.
+
+        Raises:
+            FormulaError: for a source that is too long or holds characters no formula has.
+        """
+        if len(source) > MAX_CHARACTERS:
+            raise FormulaError("too long", MAX_CHARACTERS, f"{len(source)} characters")
+        if control := _CONTROL.search(source):
+            raise FormulaError("control character", control.start(), repr(control.group()))
+        self.source = source
+        pieces = _TOKEN.findall(source)
+        ends = list(accumulate(map(len, pieces)))
+        kept = [
+            (piece, end - len(piece), end)
+            for piece, end in zip(pieces, ends, strict=True)
+            if not (piece[0] == "%" or piece.isspace())
+        ]
+        if not source.isascii():
+            kept = _spell_out(kept)
+        texts = [piece for piece, _, _ in kept]
+        for index, text in enumerate(texts):
+            if len(text) > 1 and text[0] == "\\":
+                if text[1].isspace():
+                    texts[index] = "\\"  # control space, whatever the space
+                elif _GLUED.match(text):
+                    texts[index] = "".join(text.split())
+        # Every token set off by one space: the form we print, in which spaces and inner braces say nothing.
+        self.spaced = " ".join(texts) == source.strip(" ")
+        self.texts = [*texts, ""]
+        self.starts = [*(start for _, start, _ in kept), len(source)]
+        self.ends = [*(end for _, _, end in kept), len(source)]
+
+
+def _spell_out(pieces: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+    spelled = []
+    for piece, start, end in pieces:
+        if piece.isascii():
+            spelled.append((piece, start, end))
+        elif piece in UNICODE:
+            spelled.extend((part, start, end) for part in _TOKEN.findall(UNICODE[piece]))
+        else:
+            raise FormulaError("unknown character", start, repr(piece))
+    return spelled

@@ -1,0 +1,356 @@
+"""Recursive descent from raw tokens to the tree: groups, scripts, commands by the table, fractions, arrays."""
+
+from typing import Final
+
+from i2l.formulas.columns import expand_columns
+from i2l.formulas.commands import COLORS, DISPLAYS, DROPPED, ROW_COMMANDS, SIGNATURES
+from i2l.formulas.cursor import Cursor
+from i2l.formulas.lexer import RawTokens
+from i2l.formulas.tokens import FormulaError
+from i2l.formulas.tree import Array, Command, Delimited, Group, Node, Optional, Row, Scripts, Symbol
+
+MAX_DEPTH = 90  # nested groups and arguments; real formulas stay under 20, Python's stack allows about 200
+
+DELIMITERS: Final = (
+    r"( ) [ ] . / | < > \{ \} \| \langle \rangle \lbrace \rbrace \lbrack \rbrack \lfloor \rfloor \lceil \rceil"
+    r" \vert \Vert \lvert \rvert \lVert \rVert \backslash \uparrow \downarrow \updownarrow \Uparrow \Downarrow"
+    r" \Updownarrow \lgroup \rgroup \lmoustache \rmoustache \arrowvert \Arrowvert \bracevert \ulcorner \urcorner"
+    r" \llcorner \lrcorner \llbracket \rrbracket \lang \rang".split()
+)
+SCRIPT_MARKS: Final = frozenset({"_", "^", "'", r"\limits", r"\nolimits", r"\displaylimits"})
+INFIXES: Final = {r"\over": r"\frac", r"\choose": r"\binom"}
+SKIPPED: Final = frozenset({"$", r"\(", r"\)", r"\[", r"\]"})  # they only say that math starts or ends
+RULES: Final = frozenset({r"\hline", r"\cline", r"\noalign", r"\hdashline"})
+
+_PLAIN, _GROUP, _SCRIPT, _COMMAND, _LEFT, _BEGIN, _CLOSE, _INFIX, _DROP, _SKIP, _ROWS, _ROW_END, _BUILDREL = range(13)
+_KINDS: Final[dict[str, int]] = (
+    dict.fromkeys(map(chr, range(33, 127)), _PLAIN)
+    | dict.fromkeys(SIGNATURES, _COMMAND)
+    | dict.fromkeys(SCRIPT_MARKS, _SCRIPT)
+    | dict.fromkeys(INFIXES, _INFIX)
+    | dict.fromkeys((*DROPPED, *COLORS), _DROP)
+    | dict.fromkeys(SKIPPED, _SKIP)
+    | dict.fromkeys(ROW_COMMANDS, _ROWS)
+    | dict.fromkeys((rf"\left{delimiter}" for delimiter in ("", *DELIMITERS)), _LEFT)
+    | dict.fromkeys((rf"\right{delimiter}" for delimiter in ("", *DELIMITERS)), _CLOSE)
+    | dict.fromkeys(("\\\\", r"\cr", r"\crcr"), _ROW_END)
+    | {"{": _GROUP, "}": _CLOSE, "": _CLOSE, "&": _CLOSE, r"\buildrel": _BUILDREL}
+)
+
+
+def _kind_of(text: str) -> int:
+    """Tell what a token starts that is not in the table: an environment, a bad delimiter, or nothing."""
+    if text.startswith(r"\begin{"):
+        return _BEGIN
+    if text.startswith(r"\end{") or (text.startswith(r"\right") and not text[6].isalpha()):
+        return _CLOSE
+    return _LEFT if text.startswith(r"\left") and not text[5].isalpha() else _PLAIN
+
+
+class Parser(Cursor):
+    """Reads the constructs of the formula language, each by one method."""
+
+    __slots__ = ("depth",)
+
+    def __init__(self, raw: RawTokens) -> None:
+        super().__init__(raw)
+        self.depth = 0
+
+    def parse(self) -> list[Node]:
+        """Read the whole source.
+
+        Raises:
+            FormulaError: if it is not a formula.
+        """
+        items = self.items()
+        if self.texts[self.index]:
+            raise self.unmatched()
+        return items
+
+    def unmatched(self) -> FormulaError:
+        """Make the error for a closing token that closes nothing."""
+        text = self.texts[self.index]
+        if text.startswith(r"\right"):
+            return self.error(r"\right without \left")
+        if text.startswith(r"\end"):
+            return self.error(r"\end without \begin")
+        return self.error("alignment outside an array" if text == "&" else "unmatched brace")
+
+    def descend(self) -> None:
+        """Count one level of nesting; hostile input must not exhaust the stack."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self.error("nested too deeply")
+
+    def items(self, *, in_row: bool = False, after_infix: bool = False) -> list[Node]:
+        """Read items up to a token that closes something; only inside a row do `&` and `\\\\` close."""
+        self.descend()
+        texts, starts, ends = self.texts, self.starts, self.ends
+        out: list[Node] = []
+        while True:
+            index = self.index
+            text = texts[index]
+            kind = _KINDS.get(text)
+            if kind is None:
+                kind = _kind_of(text)
+            if kind == _PLAIN:
+                self.index = index + 1
+                node: Node = Symbol(text, starts[index], ends[index])
+                if texts[index + 1] in SCRIPT_MARKS:
+                    node = self.scripts(node)
+                out.append(node)
+            elif kind == _CLOSE or (kind == _ROW_END and in_row):
+                break
+            elif kind == _SCRIPT:
+                # TeX reads `x^a^b` as `x^a{}^b`; at the start of a group a script has no base at all.
+                doubled = bool(out) and isinstance(out[-1], Scripts)
+                out.append(self.scripts(Group([], starts[index], starts[index]) if doubled else None))
+            elif kind == _ROW_END:
+                self.index += 1  # outside an array TeX sets what follows on the same line
+                self.gap()
+            elif kind == _SKIP:
+                self.index += 1
+            elif kind == _DROP:
+                self.drop()
+            elif kind == _INFIX:
+                if after_infix:
+                    raise self.error("two fractions in one group")
+                out = [self.infix(out, in_row=in_row)]
+                break
+            else:
+                node = self.atom()
+                out.append(self.scripts(node) if texts[self.index] in SCRIPT_MARKS else node)
+        self.depth -= 1
+        return out
+
+    def atom(self) -> Node:
+        """Read one atom without its scripts."""
+        text = self.texts[self.index]
+        kind = _KINDS.get(text)
+        if kind is None:
+            kind = _kind_of(text)
+        if kind == _PLAIN:
+            return self.take()
+        if kind == _GROUP:
+            return self.group()
+        if kind == _COMMAND:
+            return self.command()
+        if kind == _LEFT:
+            return self.delimited()
+        if kind == _BEGIN:
+            return self.environment()
+        if kind == _ROWS:
+            return self.row_command()
+        if kind == _BUILDREL:
+            return self.buildrel()
+        if text == "'":
+            symbol = self.take()
+            return Symbol(r"\prime", symbol.start, symbol.end)
+        raise self.error("missing argument")
+
+    def argument(self) -> Node:
+        """Read one argument: a group, or the one atom that follows."""
+        self.descend()
+        while self.texts[self.index] in SKIPPED:
+            self.index += 1
+        node = self.atom()
+        self.depth -= 1
+        return node
+
+    def group(self) -> Group:
+        """Read `{ ... }`."""
+        opening = self.take()
+        items = self.items()
+        if self.texts[self.index] != "}":
+            raise FormulaError("unmatched brace", opening.start, "{") if not self.texts[self.index] else self.unmatched()
+        self.index += 1
+        return Group(items, opening.start, self.ends[self.index - 1])
+
+    def optional(self) -> Optional | None:
+        """Read `[ ... ]` if it is there and closed on this level."""
+        if self.texts[self.index] != "[":
+            return None
+        depth, closing = 0, self.index + 1
+        while depth or self.texts[closing] != "]":
+            text = self.texts[closing]
+            depth += (text == "{") - (text == "}")
+            if depth < 0 or not text:
+                return None
+            closing += 1
+        start = self.starts[self.index]
+        self.index += 1
+        self.texts[closing] = ""  # so that the items end there
+        items = self.items()
+        self.texts[closing] = "]"
+        if self.index != closing:
+            raise self.unmatched()
+        self.index += 1
+        return Optional(items, start, self.ends[closing])
+
+    def scripts(self, base: Node | None) -> Scripts:
+        """Read the scripts of a base: at most one below, one above, and where they stand."""
+        start = base.start if base else self.starts[self.index]
+        sub: Node | None = None
+        sup: Node | None = None
+        limits: Symbol | None = None
+        while (text := self.texts[self.index]) in SCRIPT_MARKS:
+            if text == "_":
+                if sub is not None:
+                    break
+                self.index += 1
+                sub = self.argument()
+            elif text == "^" or text == "'":
+                if sup is not None:
+                    break
+                if text == "'":
+                    sup = self.primes()
+                else:
+                    self.index += 1
+                    sup = self.argument()
+            else:
+                limits = self.take()
+        return Scripts(base, sub, sup, limits, start, self.ends[self.index - 1])
+
+    def primes(self) -> Group:
+        """Read `''^{2}` as one superscript, as TeX does."""
+        start = self.starts[self.index]
+        items: list[Node] = []
+        while self.texts[self.index] == "'":
+            symbol = self.take()
+            items.append(Symbol(r"\prime", symbol.start, symbol.end))
+        if self.texts[self.index] == "^":
+            self.index += 1
+            above = self.argument()
+            items.extend(above.items if isinstance(above, Group) else [above])
+        return Group(items, start, self.ends[self.index - 1])
+
+    def infix(self, before: list[Node], *, in_row: bool) -> Command:
+        """Read the rest of `a \\over b`: all before it in the group goes on top, all after it below."""
+        symbol = self.take()
+        after = self.items(in_row=in_row, after_infix=True)
+        start = before[0].start if before else symbol.start
+        end = self.ends[self.index - 1]
+        parts: list[Node] = [
+            items[0] if len(items) == 1 and isinstance(items[0], Group) else Group(items, first, last)
+            for items, first, last in ((before, start, symbol.start), (after, symbol.end, end))
+        ]
+        return Command(INFIXES[symbol.text], parts, symbol.start, symbol.end, end)
+
+    def buildrel(self) -> Command:
+        """Read `\\buildrel a \\over b`."""
+        symbol = self.take()
+        start = self.starts[self.index]
+        above: list[Node] = []
+        while self.texts[self.index] != r"\over":
+            above.append(self.argument())
+        self.index += 1
+        parts: list[Node] = [Group(above, start, self.starts[self.index - 1]), self.argument()]
+        return Command(r"\overset", parts, symbol.start, symbol.end, self.ends[self.index - 1])
+
+    def delimited(self) -> Delimited:
+        """Read `\\left( ... \\right)`."""
+        left = self.take()
+        if left.text[5:] not in DELIMITERS:
+            raise FormulaError("bad delimiter", left.start, left.text)
+        items = self.items()
+        text = self.texts[self.index]
+        if not text.startswith(r"\right"):
+            raise FormulaError(r"\left without \right", left.start, left.text)
+        if text[6:] not in DELIMITERS:
+            raise self.error("bad delimiter")
+        right = self.take()
+        return Delimited(left, items, right, left.start, right.end)
+
+    def command(self) -> Command:
+        """Read a command and the arguments that its signature asks for."""
+        name = self.take()
+        arguments: list[Node] = []
+        for letter in SIGNATURES[name.text]:
+            found: Node | None
+            if letter == "m":
+                found = self.argument()
+            elif letter == "o":
+                found = self.optional()
+            elif letter == "t":
+                found = self.text()
+            elif letter == "l":
+                found = self.length()
+            elif letter == "L":
+                found = self.length("[") if self.texts[self.index] == "[" else None
+            else:
+                found = self.bare_length()
+            if found is not None:
+                arguments.append(found)
+        return Command(name.text, arguments, name.start, name.end, self.ends[self.index - 1])
+
+    def drop(self) -> None:
+        """Pass over a command that draws nothing, with its argument."""
+        name = self.take()
+        if DROPPED.get(name.text) != "":
+            self.optional()
+            if self.texts[self.index] == "{":
+                self.raw_group()
+            elif _KINDS.get(self.texts[self.index]) not in (_CLOSE, _ROW_END):
+                self.index += 1
+
+    def environment(self) -> Node:
+        """Read `\\begin{name} ... \\end{name}`."""
+        begin = self.take()
+        name = begin.text[7:-1].rstrip("*")
+        position = self.optional() if name in ("array", "aligned", "gathered", "tabular") else None
+        columns = None
+        if name in ("array", "tabular", "subarray"):
+            if self.texts[self.index] != "{":
+                raise self.error("missing column specification")
+            columns = expand_columns(self.raw_group())
+        elif name in ("alignat", "alignedat"):
+            self.raw_group() if self.texts[self.index] == "{" else None
+        rows, rules = self.rows()
+        if self.texts[self.index] != r"\end{" + begin.text[7:]:
+            if self.texts[self.index].startswith(r"\end{"):
+                raise self.error(r"\end of another environment")
+            raise FormulaError(r"\begin without \end", begin.start, begin.text)
+        closing = self.take()
+        if name in DISPLAYS:
+            name = DISPLAYS[name]
+            if len(rows) <= 1 and not rules:
+                items = [node for row in rows for cell in row.cells for node in cell]
+                return items[0] if len(items) == 1 else Group(items, begin.start, closing.end)
+        return Array(begin, name, position, columns, rows, rules, closing, begin.start, closing.end)
+
+    def row_command(self) -> Array:
+        """Read an old plain TeX `\\matrix{a & b \\cr c & d}`."""
+        begin = self.take()
+        if self.texts[self.index] != "{":
+            raise self.error("missing argument")
+        self.index += 1
+        rows, rules = self.rows()
+        if self.texts[self.index] != "}":
+            raise FormulaError("unmatched brace", begin.end, "{")
+        closing = self.take()
+        return Array(begin, ROW_COMMANDS[begin.text], None, None, rows, rules, closing, begin.start, closing.end)
+
+    def rows(self) -> tuple[list[Row], list[Node]]:
+        """Read rows up to the end of the environment; what stands after the last `\\\\` may be rules only."""
+        self.descend()
+        rows: list[Row] = []
+        while True:
+            row = Row()
+            while self.texts[self.index] in RULES:
+                row.rules.append(self.take())
+                if row.rules[-1].text != r"\hline":
+                    row.rules.append(self.argument())
+            while True:
+                row.cells.append(self.items(in_row=True))
+                if self.texts[self.index] != "&":
+                    break
+                row.breaks.append(self.take())
+            if _KINDS.get(self.texts[self.index]) != _ROW_END:
+                break
+            row.breaks.append(self.take())
+            row.gap = self.gap()
+            rows.append(row)
+        self.depth -= 1
+        if row.cells == [[]]:
+            return rows, row.rules
+        return [*rows, row], []
