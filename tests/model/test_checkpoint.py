@@ -4,6 +4,7 @@ import os
 import pytest
 import torch
 
+from i2l.config import ModelConfig
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.model import checkpoint as module
 from i2l.model.checkpoint import (
@@ -12,12 +13,15 @@ from i2l.model.checkpoint import (
     checkpoint_path,
     last_checkpoint,
     list_checkpoints,
+    load_recognizer,
     prune_checkpoints,
     read_checkpoint,
     save_checkpoint,
 )
+from i2l.model.recognizer import Recognizer
 from i2l.model.transport import join_checkpoint, pack_checkpoint
 
+CONFIG = {"model": {"lstm_units": 4}, "objective": {}, "training": {"seed": 1}}
 VOCABULARY = Vocabulary.from_formula_tokens(["a", "b", "\\frac"])
 
 
@@ -26,8 +30,7 @@ def save(path, *, step=0, metrics=None, weights=None, training_state=None):
         path,
         step=step,
         weights=weights or {"kernel": torch.ones(3, 4), "bias": torch.zeros(3)},
-        model={"units": 4},
-        training={"seed": 1},
+        config=CONFIG,
         vocabulary=VOCABULARY,
         metrics=metrics or {},
         training_state=training_state,
@@ -39,12 +42,7 @@ def test_a_folder_rebuilds_itself(tmp_path):
     state = {"optimizer": {"step": torch.tensor(3.0)}, "sampler": [1, 2, 3]}
     save(tmp_path / "c", step=5, weights=weights, metrics={"bleu": 0.5}, training_state=state)
     found = read_checkpoint(tmp_path / "c")
-    assert (found.step, found.model, found.training, found.metrics) == (
-        5,
-        {"units": 4},
-        {"seed": 1},
-        {"bleu": 0.5},
-    )
+    assert (found.step, found.metrics, found.config) == (5, {"bleu": 0.5}, CONFIG)
     assert found.vocabulary == VOCABULARY
     loaded = found.load_weights()
     assert all(torch.equal(loaded[name], weights[name]) for name in weights)
@@ -104,6 +102,34 @@ def test_wrong_checkpoints_say_what_is_wrong(tmp_path):
         read_checkpoint(tmp_path)
     with pytest.raises(CheckpointError, match="no checkpoint yet"):
         best_checkpoint(tmp_path)
+
+
+def test_a_model_is_rebuilt(tmp_path):
+    config = ModelConfig(
+        height_px=32,
+        width_px=64,
+        channels=(2, 2, 3, 3, 4),
+        attention_units=(5, 4),
+        lstm_units=6,
+        init_units=3,
+    )
+    model = Recognizer(config, vocab_size=len(VOCABULARY))
+    save_checkpoint(
+        tmp_path / "c",
+        step=0,
+        weights=model.state_dict(),
+        config=CONFIG | {"model": config.to_dict()},
+        vocabulary=VOCABULARY,
+        metrics={},
+        training_state=None,
+    )
+    rebuilt, _ = load_recognizer(tmp_path / "c")
+    assert rebuilt.config == config
+    for a, b in zip(model.parameters(), rebuilt.parameters(), strict=True):
+        assert torch.equal(a, b)
+    save(tmp_path / "d")
+    with pytest.raises(CheckpointError, match="not its model's"):
+        load_recognizer(tmp_path / "d")
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])

@@ -4,7 +4,7 @@ A run keeps its checkpoints as RUN/checkpoints/step-00001000. A folder appears u
 all; the last one is the one with the most steps, the best one has the highest validation BLEU in its metrics.
 
     weights.safetensors   float32, the ones to read with (averaged, if the run averages its weights)
-    config.json           format, step, git hash, and the model's and the training's config
+    config.json           format, step, git hash, and the sections model, objective and training
     vocab.json            the vocabulary that the output classes stand for
     metrics.json          the last validation of this run, empty before the first
     training.pt           what resuming needs beyond the weights; absent in a checkpoint that only reads
@@ -25,9 +25,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from i2l import __version__
+from i2l.config import ModelConfig
 from i2l.errors import I2LError
 from i2l.files import atomic_write
 from i2l.formulas.vocabulary import Vocabulary
+from i2l.model.recognizer import Recognizer
 
 FORMAT = "i2l-checkpoint-1"
 WEIGHTS, CONFIG, VOCABULARY, METRICS, TRAINING = (
@@ -50,8 +52,7 @@ class Checkpoint:
     path: Path
     step: int
     git_hash: str
-    model: dict[str, Any]
-    training: dict[str, Any]
+    config: dict[str, dict[str, Any]]  # sections model, objective, training
     vocabulary: Vocabulary
     metrics: dict[str, Any]
 
@@ -103,8 +104,7 @@ def save_checkpoint(
     *,
     step: int,
     weights: Mapping[str, Tensor],
-    model: Mapping[str, Any],
-    training: Mapping[str, Any],
+    config: Mapping[str, Mapping[str, Any]],
     vocabulary: Vocabulary,
     metrics: Mapping[str, Any],
     training_state: Mapping[str, Any] | None,
@@ -116,7 +116,7 @@ def save_checkpoint(
     try:
         save_file({name: weight.contiguous().cpu() for name, weight in weights.items()}, partial / WEIGHTS)
         head = {"format": FORMAT, "i2l": __version__, "git_hash": git_hash(), "step": step}
-        _write_json(partial / CONFIG, {**head, "model": dict(model), "training": dict(training)})
+        _write_json(partial / CONFIG, {**head, **config})
         vocabulary.save(partial / VOCABULARY)
         _write_json(partial / METRICS, dict(metrics))
         if training_state is not None:
@@ -160,11 +160,29 @@ def read_checkpoint(path: Path) -> Checkpoint:
         path=path,
         step=config["step"],
         git_hash=config["git_hash"],
-        model=config["model"],
-        training=config["training"],
+        config={name: config[name] for name in ("model", "objective", "training")},
         vocabulary=Vocabulary.load(path / VOCABULARY),
         metrics=metrics,
     )
+
+
+def load_recognizer(path: Path, *, device: torch.device | str = "cpu") -> tuple[Recognizer, Checkpoint]:
+    """Rebuild the model of a checkpoint, or of the best checkpoint of a run, ready to read.
+
+    Raises:
+        CheckpointError: if it is missing, broken or of another version.
+    """
+    checkpoint = read_checkpoint(path)
+    model = Recognizer(
+        ModelConfig.from_dict(checkpoint.config["model"]), vocab_size=len(checkpoint.vocabulary)
+    )
+    try:
+        model.load_state_dict(checkpoint.load_weights())
+    except RuntimeError as error:
+        raise CheckpointError(
+            f"The weights of {checkpoint.path} are not those of its model: {error}"
+        ) from error
+    return model.to(device).eval(), checkpoint
 
 
 def list_checkpoints(run: Path) -> list[Path]:
