@@ -1,4 +1,4 @@
-"""The paper's equations, written out in float64 NumPy as plainly as possible: the model's measure in tests."""
+"""The paper's equations, written out in float64 NumPy as plainly as possible: the measure in tests."""
 
 import numpy as np
 

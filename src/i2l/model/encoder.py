@@ -8,7 +8,6 @@ from torch.nn import functional
 
 from i2l.model.glorot import glorot_
 
-WHITE = 255
 KERNEL = 3
 
 

@@ -1,0 +1,143 @@
+"""Where an image lies on the model's canvas, and the windows of the canvas that hold all of its ink.
+
+An image is centred on a white canvas whose outermost pixel on each side is a frame. A window is a part of the
+area inside the frame, aligned to the encoder's cells. Since images are centred, a few windows hold them all,
+and a whole batch can share one: `i2l.model.windowed` encodes just that part.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from i2l.errors import I2LError
+
+WHITE = 255
+FRAME_PX = 1
+
+
+class ImageTooLargeError(I2LError):
+    """An image that does not fit on the canvas."""
+
+
+@dataclass(frozen=True, order=True)
+class Window:
+    """A part of the canvas, in pixels inside the frame; all four are multiples of the encoder's cell."""
+
+    height_px: int
+    width_px: int
+    top_px: int
+    left_px: int
+
+
+def centre(size_px: int, canvas_px: int) -> int:
+    """Give where a centred image starts inside the frame; an odd pixel of space goes to the far side."""
+    return (canvas_px - size_px) // 2 - FRAME_PX
+
+
+def place_on_canvas(images: Sequence[npt.NDArray[np.uint8]], *, canvas_shape: tuple[int, int]) -> Tensor:
+    """Centre each image (H, W) on a white canvas: (B, canvas height, canvas width), uint8.
+
+    Raises:
+        ImageTooLargeError: if an image would reach into the frame.
+    """
+    height, width = canvas_shape
+    pixels = np.full((len(images), height, width), WHITE, np.uint8)
+    for canvas, image in zip(pixels, images, strict=True):
+        rows, columns = image.shape
+        top, left = centre(rows, height), centre(columns, width)
+        if top < 0 or left < 0:
+            raise ImageTooLargeError(
+                f"The image has {columns} x {rows} pixels; the model reads at most "
+                f"{width - 2 * FRAME_PX} x {height - 2 * FRAME_PX}. Crop or scale it down."
+            )
+        canvas[top + FRAME_PX : top + FRAME_PX + rows, left + FRAME_PX : left + FRAME_PX + columns] = image
+    return torch.from_numpy(pixels)
+
+
+def centred_windows(*, area: tuple[int, int], cell_px: int, step: int = 2) -> list[Window]:
+    """Give windows that grow from the middle of the area, small ones first; the last is the whole area.
+
+    Args:
+        area: height and width inside the frame.
+        cell_px: the side of the encoder's cell.
+        step: a window reaches this many cells further to the left and right than the next smaller one. In
+            height the steps are single cells: formulas are low, and the area has few rows.
+    """
+    height, width = area
+    middle_row, middle_column = (height // cell_px) // 2, (width // cell_px) // 2
+    windows = []
+    for top in range(max(middle_row - 1, 0), -1, -1):
+        for left in reversed(range(0, max(middle_column, 1), step)):
+            windows.append(
+                Window(
+                    height_px=height - 2 * top * cell_px,
+                    width_px=width - 2 * left * cell_px,
+                    top_px=top * cell_px,
+                    left_px=left * cell_px,
+                )
+            )
+    return sorted(windows, key=lambda window: (window.height_px * window.width_px, window))
+
+
+def assign_windows(
+    sizes: npt.NDArray[np.integer], windows: Sequence[Window], *, canvas_shape: tuple[int, int]
+) -> npt.NDArray[np.int64]:
+    """Give for each image (height, width) the first window that holds it when it is centred: (N, 2) to (N,).
+
+    Raises:
+        ImageTooLargeError: if no window holds an image.
+    """
+    starts = (np.asarray(canvas_shape) - sizes) // 2 - FRAME_PX  # as `centre`
+    ends = starts + sizes
+    chosen = np.full(len(sizes), -1, np.int64)
+    for index, window in reversed(list(enumerate(windows))):
+        first = np.array([window.top_px, window.left_px])
+        last = first + np.array([window.height_px, window.width_px])
+        chosen[((starts >= first) & (ends <= last)).all(1)] = index
+    if (chosen < 0).any():
+        rows, columns = sizes[chosen < 0][0]
+        raise ImageTooLargeError(f"No window holds an image of {columns} x {rows} pixels; leave it out.")
+    return chosen
+
+
+def crop_window(pixels: Tensor, window: Window) -> Tensor:
+    """Cut the window out of whole canvases: (B, canvas height, canvas width) to (B, height, width)."""
+    top, left = window.top_px + FRAME_PX, window.left_px + FRAME_PX
+    return pixels[:, top : top + window.height_px, left : left + window.width_px]
+
+
+def gather_windows(
+    storage: Tensor,
+    offsets: Tensor,
+    sizes: Tensor,
+    *,
+    window: Window,
+    canvas_shape: tuple[int, int],
+) -> Tensor:
+    """Cut the window's view of images that lie one after the other in one long tensor.
+
+    All on the device of the storage and without waiting for it, so a CUDA graph may hold this.
+
+    Args:
+        storage: uint8, one dimension: the images' pixels row by row. One pixel of white follows the last.
+        offsets: (B,) int64, where each image starts.
+        sizes: (B, 2) int64, height and width of each.
+        window: one that holds the centred images.
+        canvas_shape: of the model.
+
+    Returns:
+        (B, height, width), uint8
+    """
+    device = storage.device
+    heights, widths = (part.view(-1, 1, 1) for part in sizes.unbind(1))
+    top = (canvas_shape[0] - heights) // 2 - FRAME_PX - window.top_px  # in the window
+    left = (canvas_shape[1] - widths) // 2 - FRAME_PX - window.left_px
+    rows = torch.arange(window.height_px, device=device).view(1, -1, 1) - top  # in the image
+    columns = torch.arange(window.width_px, device=device).view(1, 1, -1) - left
+    inside = (rows >= 0) & (rows < heights) & (columns >= 0) & (columns < widths)
+    index = torch.where(inside, offsets.view(-1, 1, 1) + rows * widths + columns, storage.numel() - 1)
+    return storage[index]
