@@ -128,7 +128,7 @@ def test_a_model_is_rebuilt(tmp_path):
     for a, b in zip(model.parameters(), rebuilt.parameters(), strict=True):
         assert torch.equal(a, b)
     save(tmp_path / "d")
-    with pytest.raises(CheckpointError, match="not its model's"):
+    with pytest.raises(CheckpointError, match="not those of its model"):
         load_recognizer(tmp_path / "d")
 
 
