@@ -1,0 +1,165 @@
+"""Run pdflatex on text we do not trust: empty private folder, cleared environment, hard limits, no shell.
+
+TeX is a programming language that reads and writes files. What keeps it harmless, in order:
+  - a private folder that holds only this run's source, and is deleted after it;
+  - an environment of a few variables: no home, no user TeX trees, `openin_any`/`openout_any` paranoid, so
+    that absolute paths, parent folders and dot files can be neither read nor written;
+  - no shell escape and no font-making scripts, so that it starts no process;
+  - CPU, memory, file-size and wall-clock limits, and the whole process group killed when one is passed.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from i2l.errors import MissingDependencyError
+
+JOB: Final = "formulas"
+# The shell sets the limits and becomes pdflatex: no Python runs between fork and exec, so threads are safe.
+_LIMITED: Final = 'ulimit -c 0; ulimit -t "$1"; ulimit -f "$2"; ulimit -v "$3"; shift 3; exec "$@"'
+_FLAGS: Final = (
+    "-interaction=batchmode",
+    "-no-shell-escape",
+    "-no-mktex=tex",
+    "-no-mktex=tfm",
+    "-no-mktex=pk",
+    "-no-parse-first-line",
+    f"-jobname={JOB}",
+)
+# Overload can stop the clock of a process; the wall limit only catches one that sleeps or waits.
+_WALL_PER_CPU: Final = 4
+_WATCH_S: Final = 0.2
+_MEMORY_BYTES: Final = 1 << 30  # pdfTeX's own tables take about 120 MB
+
+
+@dataclass(frozen=True)
+class TexRunResult:
+    """What one pdflatex process left behind."""
+
+    log: str
+    pdf: bytes  # empty if there is none
+    timed_out: bool
+    killed: bool  # by the file-size or the memory limit
+
+
+@cache
+def pdflatex_path() -> str:
+    """Where pdflatex is.
+
+    Raises:
+        MissingDependencyError: if it is not installed.
+    """
+    path = shutil.which("pdflatex")
+    if path is None:
+        raise MissingDependencyError(
+            "Rendering needs pdflatex. On Debian or Ubuntu: apt-get install $(cat debian-packages.txt);"
+            " elsewhere install TeX Live."
+        )
+    return path
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {
+        "PATH": f"{Path(pdflatex_path()).parent}:/usr/bin:/bin",
+        "HOME": str(folder),
+        "TEXMFHOME": str(folder),
+        "TEXMFCONFIG": str(folder),
+        "TEXMFVAR": str(folder),
+        "TEXMFOUTPUT": str(folder),
+        "TEXINPUTS": ".:",  # then the system's trees
+        "openin_any": "p",
+        "openout_any": "p",
+        "shell_escape": "f",
+        "max_print_line": "10000",  # one log line per message
+        "error_line": "254",
+        "half_error_line": "238",
+        "SOURCE_DATE_EPOCH": "0",
+        "FORCE_SOURCE_DATE": "1",
+        "LC_ALL": "C",
+    }
+
+
+def run_pdflatex(
+    source: str,
+    *,
+    files: dict[str, bytes] | None = None,
+    draft: bool = False,
+    cpu_s: int = 10,
+    max_file_bytes: int = 1 << 28,
+) -> TexRunResult:
+    """Run pdflatex once on ``source`` in a fresh folder that also holds ``files``; a draft writes no PDF.
+
+    Raises:
+        MissingDependencyError: if pdflatex is not installed.
+    """
+    with tempfile.TemporaryDirectory(prefix="i2l-tex-") as name:
+        folder = Path(name)
+        (folder / f"{JOB}.tex").write_text(source, encoding="utf-8", errors="surrogateescape")
+        for file_name, content in (files or {}).items():
+            (folder / file_name).write_bytes(content)
+        limits = [str(cpu_s), str(max_file_bytes // 512), str(_MEMORY_BYTES // 1024)]
+        flags = [*_FLAGS, "-draftmode"] if draft else _FLAGS
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", _LIMITED, "sh", *limits, pdflatex_path(), *flags, f"{JOB}.tex"],
+            cwd=folder,
+            env=_environment(folder),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        with _guard(process, folder, wall_s=cpu_s * _WALL_PER_CPU, max_bytes=2 * max_file_bytes) as overfull:
+            status = process.wait()
+        return TexRunResult(
+            log=_read(folder / f"{JOB}.log", max_file_bytes).decode("utf-8", "replace"),
+            pdf=_read(folder / f"{JOB}.pdf", max_file_bytes),
+            timed_out=status in (-signal.SIGXCPU, -signal.SIGKILL) and not overfull.is_set(),
+            killed=overfull.is_set() or status in (-signal.SIGXFSZ, -signal.SIGSEGV, -signal.SIGABRT),
+        )
+
+
+@contextlib.contextmanager
+def _guard(
+    process: subprocess.Popen[bytes], folder: Path, *, wall_s: float, max_bytes: int
+) -> Iterator[threading.Event]:
+    """Kill the process group when it is over time, or its folder over ``max_bytes`` (the event tells)."""
+    done, overfull = threading.Event(), threading.Event()
+
+    def kill() -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    def watch() -> None:
+        deadline = time.monotonic() + wall_s
+        while not done.wait(_WATCH_S):
+            if sum(entry.stat(follow_symlinks=False).st_size for entry in os.scandir(folder)) > max_bytes:
+                overfull.set()
+            if overfull.is_set() or time.monotonic() > deadline:
+                kill()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield overfull
+    finally:
+        done.set()
+        watcher.join()
+        kill()
+
+
+def _read(path: Path, max_bytes: int) -> bytes:
+    # A plain file only: the folder belonged to code we do not trust.
+    if path.is_symlink() or not path.is_file():
+        return b""
+    with path.open("rb") as file:
+        return file.read(max_bytes)

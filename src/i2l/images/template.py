@@ -1,0 +1,105 @@
+"""The TeX document around the formulas: one page each, exact in size, the same bytes on every run.
+
+Page geometry, on which the rasteriser and the boxes rely: width and height are whole big points (1/72 inch),
+the formula starts a whole number of them from the left edge, and its baseline lies a multiple of
+36 big points above the lower edge. So at every even dpi the reference point falls on a pixel corner, and
+equal formulas give equal pixels whatever surrounds them.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from i2l.images.styles import Style, preamble
+
+MARGIN_BP: Final = 36
+ROOMY_MARGIN_BP: Final = 720
+MAX_SIDE_PT: Final = 4000  # of a formula; at 300 dpi that is 16,600 px
+
+# Ink may lie far outside the box that TeX knows of: such formulas get a page with room around them.
+_STRAYS: Final = re.compile(
+    r"\\(?:!|(?:hspace|vspace|hskip|vskip|kern|mkern|mskip|llap|rlap|clap|mathllap|mathrlap|mathclap|smash|raise"
+    r"|lower|raisebox|makebox|framebox|lefteqn|neg\w*space|rule|skew|ooalign)(?![A-Za-z]))"
+)
+
+_MACROS: Final = r"""
+\nofiles \pagestyle{empty}
+\pdfcompresslevel=0 \pdfobjcompresslevel=0 \pdfgentounicode=0
+\pdfinfoomitdate=1 \pdftrailerid{} \pdfsuppressptexinfo=-1
+\hbadness=10000 \vbadness=10000 \hfuzz=\maxdimen \vfuzz=\maxdimen
+\errorcontextlines=0 \tracinglostchars=3
+\hoffset=0pt \voffset=0pt
+\newbox\itlouter \newbox\itlbox \newcount\itltop \newcount\itlbottom \newdimen\itlmargin
+\def\itllog#1{\immediate\write-1{i2l:#1}}
+\def\itlroom{\global\itlmargin=@ROOMY@bp }
+\def\itlbegin#1{\gdef\itlkey{#1}\itllog{begin #1}\itlopen}
+\def\itlship{%
+  \edef\itlstate{\the\currentgrouplevel\ifvmode v\fi}%
+  \setbox\itlouter\hbox{\unhcopy\itlbox}% TeX calls a display wider than the line as wide as the line
+  \ifdim\wd\itlouter>\wd\itlbox \wd\itlbox=\wd\itlouter \fi
+  \ifdim\wd\itlbox>@MAX@pt \itllog{large \itlkey}\else
+  \ifdim\dimexpr\ht\itlbox/2+\dp\itlbox/2\relax>\dimexpr@MAX@pt/2\relax \itllog{large \itlkey}\else
+    \itlbottom=\numexpr 36*((\dp\itlbox+\itlmargin)/\dimexpr36bp\relax+1)\relax
+    \itltop=\numexpr (\ht\itlbox+\itlmargin)/\dimexpr1bp\relax+1\relax
+    \pdfpagewidth=\numexpr (\wd\itlbox+2*\itlmargin)/\dimexpr1bp\relax+1\relax bp
+    \pdfpageheight=\numexpr \itltop+\itlbottom\relax bp
+    \pdfhorigin=\itlmargin \pdfvorigin=\dimexpr\itltop bp-\ht\itlbox\relax
+    \RawShipout\box\itlbox
+  \fi\fi
+  \global\itlmargin=@MARGIN@bp
+  \itllog{end \itlkey\space\itlstate\itlrest}}
+\itlmargin=@MARGIN@bp
+% A page that a process of its own has made: put it in as a picture, with its own size.
+\def\itlpicture#1{\itllog{begin #1}\pdfximage{#1.pdf}\setbox\itlbox\hbox{\pdfrefximage\pdflastximage}%
+  \ifnum\pdflastximagepages=1
+    \ifdim\wd\itlbox>@PAGE@bp \itllog{large #1}\else \ifdim\ht\itlbox>@PAGE@bp \itllog{large #1}\else
+    \pdfpagewidth=\wd\itlbox \pdfpageheight=\ht\itlbox \pdfhorigin=0pt \pdfvorigin=0pt
+    \RawShipout\box\itlbox
+    \fi\fi
+    \itllog{end #1 0v-1}%
+  \else \errmessage{The formula makes \the\pdflastximagepages\space pages}\itllog{end #1 0v-1}\fi}
+"""
+# Set by TeX as the display it is, so that one a little wider than the text is squeezed to it as on paper;
+# then the display's own box is taken off the list, which must hold nothing else.
+_DISPLAY: Final = r"""
+\def\itlopen{\setbox\itlouter\vbox\bgroup@BOLD@\noindent$$}
+\def\itltrim{\ifcase\numexpr\lastnodetype-11\relax \unskip\or\unkern\or\unpenalty\else\expandafter\itlstop\fi
+  \itltrim}
+\def\itlstop\itltrim{}
+\def\itlend{$$\par\itltrim\global\setbox\itlbox\lastbox
+  \itltrim\xdef\itlrest{\the\lastnodetype}\egroup\itlship}
+"""
+_INLINE: Final = r"""
+\def\itlopen{\setbox\itlbox\hbox\bgroup@BOLD@$}
+\def\itlend{$\egroup\gdef\itlrest{-1}\itlship}
+"""
+TOKEN_MARK: Final = "itltoken"
+_TOKEN_MACRO: Final = r"""
+\def\itltoken#1{\pdfliteral direct{/#1 MP}}
+"""
+CLEAN: Final = "0v-1"  # after a formula: outermost group, vertical mode, and nothing left over
+
+
+def document(style: Style, body: Iterable[str]) -> str:
+    """A whole LaTeX document for ``style`` with ``body`` in it."""
+    macros = _MACROS + (_DISPLAY if style.display else _INLINE) + _TOKEN_MACRO
+    values = {
+        "MARGIN": str(MARGIN_BP),
+        "ROOMY": str(ROOMY_MARGIN_BP),
+        "MAX": str(MAX_SIDE_PT),
+        "PAGE": str(MAX_SIDE_PT + 2 * ROOMY_MARGIN_BP + 72),
+        "BOLD": r"\boldmath" if style.bold else "",
+    }
+    macros = re.sub("@([A-Z]+)@", lambda match: values[match[1]], macros)
+    return "\n".join([preamble(style), macros, r"\begin{document}", *body, r"\end{document}", ""])
+
+
+def formula_lines(key: int, formula: str) -> str:
+    """What draws a formula as the next page."""
+    room = r"\itlroom" if _STRAYS.search(formula) else ""
+    return f"{room}\\itlbegin{{{key}}}\n{formula}\n\\itlend"
+
+
+def picture_line(key: int) -> str:
+    """What puts the page of the file ``<key>.pdf`` in as the next page."""
+    return f"\\itlpicture{{{key}}}"
