@@ -141,11 +141,11 @@ class ObjectiveConfig(JsonConfig):
 class TrainConfig(JsonConfig):
     """How a model is trained. The defaults are the paper's; 0 turns a limit or an option off."""
 
-    # Order: a sample goes to the smallest length class (tokens without eos) and width class that hold it.
+    # Order: a batch holds samples of one length class (most tokens, eos not counted) and of one window.
     seed: int = 0
     batch_size: int = 56  # over all processes together
     length_classes: tuple[int, ...] = (28, 35, 41, 48, 55, 64, 75, 88, 105, 150)
-    width_classes_px: tuple[int, ...] = ()  # none: one class, the model's whole width
+    window_step: int = 0  # windows of the canvas differ by so many cells on either side; 0: always all of it
 
     # Arithmetic
     precision: Literal["float32", "bfloat16"] = "float32"  # of matrix products; weights are always float32
@@ -188,7 +188,6 @@ class TrainConfig(JsonConfig):
             for text, bad in (
                 ("batch_size and log_every must be at least 1", min(self.batch_size, self.log_every) < 1),
                 ("length_classes must rise", not self.length_classes or _falls(self.length_classes)),
-                ("width_classes_px must rise", _falls(self.width_classes_px)),
                 ("precision must be float32 or bfloat16", self.precision not in ("float32", "bfloat16")),
                 ("engine must be auto, plain or fast", self.engine not in ("auto", "plain", "fast")),
                 ("optimizer must be adam or adamw", self.optimizer not in ("adam", "adamw")),

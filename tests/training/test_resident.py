@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from i2l.formulas.vocabulary import UnknownTokenError, Vocabulary
+from i2l.model.canvas import Window
 from i2l.training import resident
 from i2l.training.resident import DataError, ResidentSplit
 
@@ -39,7 +40,7 @@ def test_images_stand_centred_on_white(monkeypatch):
     split = random_split(np.random.default_rng(0), 20, 8, 32)
     data = load(split)
     indices = torch.tensor([19, 0, 7, 7, 4])
-    canvases = data.images(indices)
+    canvases = data.canvases(indices)
     assert canvases.dtype == torch.uint8
     for canvas, index in zip(canvases.numpy(), indices.tolist(), strict=True):
         image = split.images[index]
@@ -47,8 +48,8 @@ def test_images_stand_centred_on_white(monkeypatch):
         top, left = (10 - image.shape[0]) // 2, (34 - image.shape[1]) // 2
         expected[top : top + image.shape[0], left : left + image.shape[1]] = image
         assert np.array_equal(canvas, expected)
-    region = data.images(indices, region=(2, 5, 7, 20))
-    assert torch.equal(region, canvases[:, 2:9, 5:25])
+    view = data.windows(indices, Window(height_px=6, width_px=20, top_px=1, left_px=6))
+    assert torch.equal(view, canvases[:, 2:8, 7:27])
 
 
 def test_targets_end_and_are_padded_with_eos():

@@ -6,16 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from i2l.training.sampler import BatchShape, Sampler, SamplerError, SamplerState, shuffled
+from i2l.training.sampler import Sampler, SamplerError, SamplerState, shuffled
+
+LARGER = [1, 3, 3, 4, None]  # 0 fits in 1, both 1 and 2 in 3, all in 4
+HOLDS = {0: {0}, 1: {0, 1}, 2: {2}, 3: {0, 1, 2, 3}, 4: {0, 1, 2, 3, 4}}
 
 
-def make_sampler(lengths, widths, *, batch_size=4, state=None):
+def make_sampler(classes, *, batch_size=4, state=None):
     return Sampler(
-        lengths=np.array(lengths, dtype=np.int64),
-        widths_px=np.array(widths, dtype=np.int64),
+        classes=np.array(classes, dtype=np.int64),
+        larger=LARGER,
         batch_size=batch_size,
-        length_classes=(10, 20, 30),
-        width_classes_px=(100, 200),
         state=state or SamplerState(seed=7),
     )
 
@@ -25,39 +26,30 @@ def one_epoch(sampler):
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(1, 30), st.integers(1, 200)), min_size=4, max_size=120),
-    st.integers(0, 2**63),
-)
-def test_an_epoch_holds_each_sample_at_most_once_in_a_shape_that_holds_it(samples, seed):
-    lengths, widths = np.array(samples).T
-    sampler = make_sampler(lengths, widths, state=SamplerState(seed=seed))
+@given(st.lists(st.integers(0, 4), min_size=4, max_size=120), st.integers(0, 2**63))
+def test_an_epoch_holds_each_sample_at_most_once_in_a_shape_that_holds_it(classes, seed):
+    sampler = make_sampler(classes, state=SamplerState(seed=seed))
     batches = one_epoch(sampler)
     counts = Counter(index for batch in batches for index in batch.indices.tolist())
     assert set(counts.values()) == {1}
-    assert len(samples) - len(counts) == len(samples) % 4  # only the last remainder waits
+    assert len(classes) - len(counts) == len(classes) % 4  # only the last remainder waits
     for batch in batches:
         assert len(batch.indices) == 4
-        assert lengths[batch.indices].max() <= batch.shape.num_tokens
-        assert widths[batch.indices].max() <= batch.shape.width_px
+        assert {classes[index] for index in batch.indices} <= HOLDS[batch.shape]
     assert sampler.state.epoch == 1
     assert sampler.state.position == 0
 
 
-def test_whole_batches_stay_in_their_own_class():
-    sampler = make_sampler([5] * 8 + [25] * 4, [50] * 8 + [150] * 4)
-    shapes = Counter(batch.shape for batch in one_epoch(sampler))
-    assert shapes == {BatchShape(10, 100): 2, BatchShape(30, 200): 1}
+def test_whole_batches_stay_in_their_own_shape():
+    assert Counter(batch.shape for batch in one_epoch(make_sampler([0] * 8 + [3] * 4))) == {0: 2, 3: 1}
 
 
-def test_remainders_move_to_a_wider_then_to_a_longer_class():
-    sampler = make_sampler([5] * 5 + [15] * 3, [150] * 5 + [50] * 3)
-    shapes = Counter(batch.shape for batch in one_epoch(sampler))
-    assert shapes == {BatchShape(10, 200): 1, BatchShape(20, 200): 1}
+def test_remainders_move_up():
+    assert Counter(batch.shape for batch in one_epoch(make_sampler([0] * 5 + [2] * 3))) == {0: 1, 3: 1}
 
 
 def test_epochs_differ_and_a_seed_repeats():
-    first, again = make_sampler([5] * 40, [50] * 40), make_sampler([5] * 40, [50] * 40)
+    first, again = make_sampler([0] * 40), make_sampler([0] * 40)
     epochs = [np.concatenate([b.indices for b in one_epoch(first)]) for _ in range(2)]
     assert not np.array_equal(*epochs)
     assert np.array_equal(epochs[0], np.concatenate([b.indices for b in one_epoch(again)]))
@@ -67,12 +59,12 @@ def test_the_state_resumes_at_every_position():
     def draw(sampler, count):
         return [tuple(sampler.next_batch().indices) for _ in range(count)]
 
-    lengths, widths = [1 + i % 30 for i in range(50)], [1 + 7 * i % 200 for i in range(50)]
-    whole = draw(make_sampler(lengths, widths), 30)
+    classes = [7 * i % 5 for i in range(50)]
+    whole = draw(make_sampler(classes), 30)
     for done in range(30):
-        sampler = make_sampler(lengths, widths)
+        sampler = make_sampler(classes)
         draw(sampler, done)
-        resumed = make_sampler(lengths, widths, state=sampler.state)
+        resumed = make_sampler(classes, state=sampler.state)
         assert draw(resumed, 30 - done) == whole[done:]
 
 
@@ -88,10 +80,6 @@ def test_orders_are_uniform():
     assert all(900 < firsts[item] < 1100 for item in range(5))
 
 
-def test_impossible_batches_say_why():
+def test_too_few_samples_say_so():
     with pytest.raises(SamplerError, match="fewer than one batch of 4"):
-        make_sampler([5] * 3, [50] * 3)
-    with pytest.raises(SamplerError, match="1 samples have more than 30 tokens"):
-        make_sampler([5, 5, 5, 31], [50] * 4)
-    with pytest.raises(SamplerError, match="2 samples have more than 200 pixels in width"):
-        make_sampler([5] * 4, [50, 50, 201, 300])
+        make_sampler([0] * 3)

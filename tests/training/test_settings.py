@@ -19,7 +19,7 @@ def test_flags_win_over_the_file_and_the_file_over_the_preset(tmp_path):
 def test_toml_and_the_saved_file_give_the_same(tmp_path):
     file = tmp_path / "run.toml"
     file.write_text(
-        "[objective]\nlabel_smoothing = 0.1\n[training]\nbatch_size = 8\nwidth_classes_px = [32, 64]\n"
+        "[objective]\nlabel_smoothing = 0.1\n[training]\nbatch_size = 8\nlength_classes = [32, 64]\n"
     )
     config = resolve_config(file=file)
     assert config.objective.label_smoothing == 0.1

@@ -11,11 +11,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import pad
 
 from i2l.errors import I2LError
 from i2l.formulas.vocabulary import Vocabulary
+from i2l.model.canvas import FRAME_PX, WHITE, Window, gather_windows
 
-WHITE = 255
 CHUNK = 8192  # samples decoded and copied to the device at a time
 
 
@@ -69,40 +70,34 @@ class ResidentSplit:
         self._check_sizes()
         self.lengths = np.zeros(len(self.sizes), dtype=np.int64)  # eos included
         areas = self.sizes.prod(axis=1)
-        starts = 1 + np.concatenate([[0], areas.cumsum()])  # the first pixel of the buffer is white
-        self._pixels = torch.full((int(starts[-1]),), WHITE, dtype=torch.uint8, device=device)
+        starts = np.concatenate([[0], areas.cumsum()])
+        self._pixels = torch.full((int(starts[-1]) + 1,), WHITE, dtype=torch.uint8, device=device)
         for first in range(0, len(areas), CHUNK):
             last = min(first + CHUNK, len(areas))
             images = split.pixels(range(first, last))
             flat = torch.from_numpy(np.concatenate([image.reshape(-1) for image in images]))
             self._pixels[starts[first] : starts[last]].copy_(flat)
-        self._starts, self._heights, self._widths = (
-            torch.from_numpy(np.ascontiguousarray(column)).to(device)
-            for column in (starts[:-1], self.sizes[:, 0], self.sizes[:, 1])
-        )
+        self._starts = torch.from_numpy(starts[:-1]).to(device)
+        self._sizes = torch.from_numpy(self.sizes).to(device)
         self._load_tokens(split.formulas, vocabulary, unknown_tokens, device)
 
     def __len__(self) -> int:
         return len(self.sizes)
 
-    def images(self, indices: Tensor, *, region: tuple[int, int, int, int] | None = None) -> Tensor:
-        """Place samples centred on white canvases: (B,) to uint8 (B, H, W).
+    def windows(self, indices: Tensor, window: Window) -> Tensor:
+        """Give a window's view of samples centred on white canvases: (B,) to uint8 (B, height, width)."""
+        return gather_windows(
+            self._pixels,
+            self._starts[indices],
+            self._sizes[indices],
+            window=window,
+            canvas_shape=self.canvas_shape,
+        )
 
-        Args:
-            indices: of samples, on the device.
-            region: top, left, height and width of the part of the canvas that is wanted; all of it if None.
-        """
-        height, width = self.canvas_shape
-        top, left, height, width = region or (0, 0, height, width)
-        heights, widths = self._heights[indices], self._widths[indices]
-        y = torch.arange(top, top + height, device=indices.device) - _margin(self.canvas_shape[0], heights)
-        x = torch.arange(left, left + width, device=indices.device) - _margin(self.canvas_shape[1], widths)
-        inside_y = (y >= 0) & (y < heights[:, None])  # (B, H)
-        inside_x = (x >= 0) & (x < widths[:, None])  # (B, W)
-        row_starts = self._starts[indices, None] + y * widths[:, None]  # (B, H)
-        places = row_starts[:, :, None] + x[:, None, :]  # (B, H, W)
-        inside = inside_y[:, :, None] & inside_x[:, None, :]
-        return torch.take(self._pixels, torch.where(inside, places, 0))
+    def canvases(self, indices: Tensor) -> Tensor:
+        """Place samples centred on whole white canvases, with their frame: (B,) to uint8 (B, H, W)."""
+        height, width = (size - 2 * FRAME_PX for size in self.canvas_shape)
+        return pad(self.windows(indices, Window(height, width, 0, 0)), (FRAME_PX,) * 4, value=WHITE)
 
     def targets(self, indices: Tensor, *, num_tokens: int) -> tuple[Tensor, Tensor]:
         """Give the token ids (B, num_tokens), ended and padded with eos, and their lengths (B,) with eos."""
@@ -113,7 +108,7 @@ class ResidentSplit:
         return torch.take(self._token_ids, torch.where(inside, places, 0)).long(), lengths
 
     def _check_sizes(self) -> None:
-        inner = np.array(self.canvas_shape) - 2
+        inner = np.array(self.canvas_shape) - 2 * FRAME_PX
         too_large = (self.sizes > inner).any(axis=1)
         if too_large.any():
             raise DataError(
@@ -137,7 +132,3 @@ class ResidentSplit:
         self._token_ids = torch.from_numpy(flat).to(device)
         self._token_starts = torch.from_numpy(starts[:-1]).to(device)
         self._lengths = torch.from_numpy(self.lengths).to(device)
-
-
-def _margin(room: int, sizes: Tensor) -> Tensor:
-    return ((room - sizes) // 2)[:, None]

@@ -1,4 +1,4 @@
-"""The order of training: which samples form which batch, in which fixed shape, at which step.
+"""The order of training: which samples form which batch, at which step.
 
 The order is a pure function of (seed, epoch), made of integer arithmetic alone, so it is the same on every
 platform and with every library version; a run is resumed from three integers (seed, epoch, position).
@@ -20,18 +20,10 @@ class SamplerError(I2LError):
 
 
 @dataclass(frozen=True)
-class BatchShape:
-    """The room a batch gives to every sample; few of them exist, so each can be planned once."""
-
-    num_tokens: int  # eos included
-    width_px: int
-
-
-@dataclass(frozen=True)
 class Batch:
-    """The samples of one step over all processes, and their shape."""
+    """The samples of one step over all processes, and the number of their shape."""
 
-    shape: BatchShape
+    shape: int
     indices: Indices
 
 
@@ -45,48 +37,35 @@ class SamplerState:
 
 
 class Sampler:
-    """Groups samples by shape and deals them out in batches of one size, epoch after epoch.
+    """Deals samples of one shape out in batches of one size, epoch after epoch.
 
-    A sample belongs to the smallest length class and the smallest width class that hold it. What is left of a
-    class after whole batches moves up to the next wider class, then to the next longer one, as in the paper;
-    what is left of the largest (fewer than one batch, others in every epoch) waits for the next epoch.
+    What is left of a shape after whole batches moves up to a larger one, as in the paper; what is left of the
+    largest (fewer than one batch, others in every epoch) waits for the next epoch.
     """
 
     def __init__(
-        self,
-        *,
-        lengths: Indices,
-        widths_px: Indices,
-        batch_size: int,
-        length_classes: Sequence[int],
-        width_classes_px: Sequence[int],
-        state: SamplerState,
+        self, *, classes: Indices, larger: Sequence[int | None], batch_size: int, state: SamplerState
     ) -> None:
-        """Take the samples' lengths (eos included) and widths, and the rising upper bounds of the classes.
+        """Take the shape of each sample, and for each shape a later one that also holds its samples.
 
         Raises:
-            SamplerError: if a sample fits in no class, or there are fewer samples than one batch holds.
+            SamplerError: if there are fewer samples than one batch holds.
         """
-        if len(lengths) < batch_size:
+        if len(classes) < batch_size:
             raise SamplerError(
-                f"The training split has {len(lengths)} samples, fewer than one batch of {batch_size}; "
+                f"The training split has {len(classes)} samples, fewer than one batch of {batch_size}; "
                 "choose a smaller batch size."
             )
         self.batch_size = batch_size
         self.state = state
-        self._shapes = [
-            BatchShape(num_tokens, width_px) for num_tokens in length_classes for width_px in width_classes_px
-        ]
-        self._num_widths = len(width_classes_px)
-        self._classes = classify(lengths, length_classes, what="tokens") * self._num_widths + classify(
-            widths_px, width_classes_px, what="pixels in width"
-        )
-        self._epoch_batches = self._deal(state.epoch)
+        self._classes = classes
+        self._larger = larger
+        self._batches = self._deal(state.epoch)
 
     @property
     def batches_per_epoch(self) -> int:
         """How many whole batches the samples give; the same in every epoch."""
-        return len(self._epoch_batches)
+        return len(self._batches)
 
     @property
     def epochs(self) -> float:
@@ -95,44 +74,24 @@ class Sampler:
 
     def next_batch(self) -> Batch:
         """Give the next batch and move on."""
-        batch = self._epoch_batches[self.state.position]
+        batch = self._batches[self.state.position]
         self.state = replace(self.state, position=self.state.position + 1)
         if self.state.position == self.batches_per_epoch:
             self.state = replace(self.state, epoch=self.state.epoch + 1, position=0)
-            self._epoch_batches = self._deal(self.state.epoch)
+            self._batches = self._deal(self.state.epoch)
         return batch
 
     def _deal(self, epoch: int) -> list[Batch]:
         order = shuffled(len(self._classes), seed=self.state.seed, stream=2 * epoch)
-        by_class = order[np.argsort(self._classes[order], kind="stable")]
-        bounds = np.searchsorted(self._classes[by_class], np.arange(len(self._shapes) + 1))
+        members = [order[self._classes[order] == shape] for shape in range(len(self._larger))]
         batches: list[Batch] = []
-        shorter = narrower = by_class[:0]  # what is left of the classes before
-        for number, shape in enumerate(self._shapes):
-            widest = (number + 1) % self._num_widths == 0
-            own = by_class[bounds[number] : bounds[number + 1]]
-            members = np.concatenate([own, narrower, shorter] if widest else [own, narrower])
-            whole = len(members) - len(members) % self.batch_size
-            batches += [Batch(shape, part) for part in members[:whole].reshape(-1, self.batch_size)]
-            narrower = members[whole:]
-            if widest:
-                shorter, narrower = narrower, by_class[:0]
+        for shape, larger in enumerate(self._larger):
+            whole = len(members[shape]) - len(members[shape]) % self.batch_size
+            batches += [Batch(shape, part) for part in members[shape][:whole].reshape(-1, self.batch_size)]
+            if larger is not None:
+                members[larger] = np.concatenate([members[larger], members[shape][whole:]])
         mixed = shuffled(len(batches), seed=self.state.seed, stream=2 * epoch + 1)
         return [batches[index] for index in mixed]
-
-
-def classify(values: Indices, bounds: Sequence[int], *, what: str) -> Indices:
-    """Give for each value the number of the first of the rising ``bounds`` that is not below it.
-
-    Raises:
-        SamplerError: if a value is above the last bound.
-    """
-    if len(values) and values.max() > bounds[-1]:
-        raise SamplerError(
-            f"{int((values > bounds[-1]).sum())} samples have more than {bounds[-1]} {what} (the largest has "
-            f"{values.max()}); build the dataset with that limit, or raise the limit of training."
-        )
-    return np.searchsorted(np.asarray(bounds), values).astype(np.int64)
 
 
 def shuffled(num_items: int, *, seed: int, stream: int) -> Indices:

@@ -1,0 +1,109 @@
+"""Judging a model by what it reads: decoding on the device, scores over a split, attention pictures."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from i2l.formulas.vocabulary import Vocabulary
+from i2l.model.recognizer import Recognizer
+from i2l.training.distributed import Processes
+from i2l.training.gradients import autocast
+from i2l.training.resident import ResidentSplit
+from i2l.training.sampler import shuffled
+from i2l.training.scores import ScoreResult, score_formulas
+
+# (model, pixels (B, H, W), max_tokens) -> token ids (B, at most max_tokens), ended by eos or by the limit
+Decode = Callable[[Recognizer, Tensor, int], Tensor]
+FINISHED_CHECK_EVERY = (
+    16  # steps between looks at whether all formulas have ended; each look waits for the device
+)
+BATCH_SIZE = 512
+SHUFFLE_SEED = 0  # which samples a limited validation reads does not depend on the run's seed
+
+
+def greedy_decode(model: Recognizer, pixels: Tensor, max_tokens: int) -> Tensor:
+    """Take the likeliest token at every step until eos."""
+    memory = model.encode(pixels)
+    state = model.start(memory)
+    token_ids = torch.full((len(pixels),), Vocabulary.bos_id, device=pixels.device)
+    finished = torch.zeros(len(pixels), dtype=torch.bool, device=pixels.device)
+    chosen = []
+    for step in range(1, max_tokens + 1):
+        logits, state, _ = model.step(memory, state, token_ids)
+        logits[:, Vocabulary.bos_id] = -torch.inf
+        token_ids = logits.argmax(dim=1).masked_fill(finished, Vocabulary.eos_id)
+        finished = finished | (token_ids == Vocabulary.eos_id)
+        chosen.append(token_ids)
+        if step % FINISHED_CHECK_EVERY == 0 and bool(finished.all()):
+            break
+    return torch.stack(chosen, dim=1)
+
+
+class Validator:
+    """Reads (part of) a split with each decoder and scores the readings."""
+
+    def __init__(
+        self,
+        data: ResidentSplit,
+        *,
+        decoders: Mapping[str, Decode],
+        processes: Processes,
+        precision: str,
+        max_tokens: int,
+        num_samples: int = 0,
+    ) -> None:
+        """Choose the samples: the first ``num_samples`` of a fixed shuffle, or all if 0."""
+        self.data = data
+        self.indices = shuffled(len(data), seed=SHUFFLE_SEED, stream=0)[: num_samples or None]
+        self._decoders = decoders
+        self._processes = processes
+        self._precision = precision
+        self._max_tokens = max_tokens
+
+    def __call__(self, model: Recognizer) -> dict[str, ScoreResult]:
+        """Score the model's readings, by decoder; every process reads its share and gets all scores."""
+        # Images of one width have formulas of about one length, so a batch ends together.
+        ordered = self.indices[np.argsort(self.data.sizes[self.indices, 1], kind="stable")]
+        shares = [ordered[rank :: self._processes.count] for rank in range(self._processes.count)]
+        indices = torch.from_numpy(np.concatenate(shares)).to(self._processes.device)
+        target, _ = self.data.targets(indices, num_tokens=int(self.data.lengths[self.indices].max()))
+        results = {}
+        for name, decode in self._decoders.items():
+            own = self._read(model, decode, shares[self._processes.rank])
+            predicted = torch.cat([torch.from_numpy(part) for part in self._processes.gather(own)])
+            results[name] = score_formulas(predicted.to(indices.device), target)
+        return results
+
+    @torch.no_grad()
+    def _read(self, model: Recognizer, decode: Decode, share: NDArray[np.int64]) -> NDArray[np.int32]:
+        readings = np.full((len(share), self._max_tokens), Vocabulary.eos_id, dtype=np.int32)
+        for first in range(0, len(share), BATCH_SIZE):
+            indices = torch.from_numpy(share[first : first + BATCH_SIZE]).to(self._processes.device)
+            with autocast(indices.device, self._precision):
+                token_ids = decode(model, self.data.canvases(indices), self._max_tokens)
+            readings[first : first + len(indices), : token_ids.shape[1]] = token_ids.cpu()
+        return readings
+
+
+@torch.no_grad()
+def attention_picture(
+    model: Recognizer, data: ResidentSplit, index: int, *, max_steps: int
+) -> NDArray[np.uint8]:
+    """Draw where the model looks for each of the first tokens of a sample, one under the other.
+
+    Each strip is the image, darkened where the attention of this step is below its maximum.
+    """
+    indices = torch.tensor([index], device=next(model.parameters()).device)
+    num_tokens = min(max_steps, int(data.lengths[index]))
+    token_ids, lengths = data.targets(indices, num_tokens=num_tokens)
+    pixels = data.canvases(indices)
+    attention = model(pixels, token_ids, lengths).attention[0].float()  # (T, rows, columns)
+    light = interpolate(attention[:, None], size=pixels.shape[1:], mode="nearest")[:, 0]
+    light = light / light.amax(dim=(1, 2), keepdim=True)
+    strips = pixels.float() * (0.2 + 0.8 * light)  # (T, H, W)
+    picture: NDArray[np.uint8] = strips.flatten(0, 1).byte().cpu().numpy()
+    return picture

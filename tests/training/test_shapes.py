@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+
+from i2l.config import ModelConfig
+from i2l.model.canvas import Window
+from i2l.training.sampler import SamplerError
+from i2l.training.shapes import BatchShape, classify_samples
+
+MODEL = ModelConfig()
+
+
+def classify(lengths, sizes, *, window_step=4):
+    return classify_samples(
+        lengths=np.array(lengths),
+        sizes=np.array(sizes),
+        length_classes=(10, 20, 30),
+        window_step=window_step,
+        model=MODEL,
+    )
+
+
+def holds(shape, other):
+    return (
+        shape.num_tokens >= other.num_tokens
+        and shape.window.height_px >= other.window.height_px
+        and shape.window.width_px >= other.window.width_px
+    )
+
+
+def test_every_remainder_goes_to_a_shape_that_holds_it():
+    result = classify([5], [(20, 20)])
+    assert len(result.shapes) == len(result.larger) > 6
+    for number, larger in enumerate(result.larger):
+        if number == len(result.shapes) - 1:
+            assert larger is None
+        else:
+            assert larger > number
+            assert holds(result.shapes[larger], result.shapes[number])
+
+
+def test_samples_get_the_smallest_shape():
+    result = classify([11, 12, 31, 2], [(40, 300), (128, 1088), (60, 60), (65, 100)])
+    shapes = [result.shapes[number] for number in result.classes]
+    assert [shape.num_tokens for shape in shapes] == [11, 21, 31, 11]
+    assert [shape.window.height_px for shape in shapes] == [64, 128, 64, 128]
+    assert shapes[1].window == Window(128, 1088, 0, 0)
+    assert shapes[0].window.width_px < 600
+
+
+def test_without_windows_there_is_one_shape_a_length():
+    result = classify([5, 15], [(20, 20), (20, 20)], window_step=0)
+    whole = Window(128, 1088, 0, 0)
+    assert result.shapes == [BatchShape(n, whole) for n in (11, 21, 31)]
+    assert result.larger == [1, 2, None]
+
+
+def test_a_formula_that_is_too_long_is_reported():
+    with pytest.raises(SamplerError, match="1 formulas have more than 30 tokens \\(up to 31\\)"):
+        classify([31, 32], [(20, 20), (20, 20)])
