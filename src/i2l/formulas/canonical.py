@@ -27,7 +27,7 @@ _RENAMED: Final = {r"\>": r"\:"}
 _SPECIAL_SYMBOLS: Final = frozenset(
     {r"\rm", *commands.STYLE_SWITCHES, *commands.OPERATOR_LETTERS, *_RENAMED, r"\left.", r"\right."}
 )
-_UNBRACEABLE: Final = frozenset(r"\hfill \hfil \hss \hfilneg \multicolumn \omit \span \noalign".split())
+_UNBRACEABLE: Final = frozenset(r"\hfill \hfil \hss \hfilneg \vspace \vspace* \vskip \smallskip \medskip \bigskip \multicolumn \omit \span \noalign".split())
 
 
 class CanonicalPrinter:
@@ -64,7 +64,7 @@ class CanonicalPrinter:
         else:
             self._printers[type(node)](node, style)  # type: ignore[operator]
 
-    def items(self, items: list[Node], style: int) -> None:
+    def items(self, items: list[Node], style: int, *, braced: bool = False) -> None:
         """Print the items of a group, following the style switches among them."""
         tokens, structural, hidden = self.tokens, commands.STRUCTURAL, self.hidden
         for index, node in enumerate(items):
@@ -80,7 +80,7 @@ class CanonicalPrinter:
             elif text in commands.OPERATOR_LETTERS:
                 self.operator(node, "*" if text in commands.LIMIT_OPERATORS else "")
             elif text == r"\rm":
-                self.roman(node, items[index + 1 :], style)
+                self.roman(node, items[index + 1 :], style, opens_group=braced and not index)
                 return
             else:
                 self.emit(_RENAMED.get(text, text), node.start, node.end)
@@ -93,12 +93,12 @@ class CanonicalPrinter:
             self.emit(letter, node.start, node.end)
         self.structure("}", node.end)
 
-    def roman(self, switch: Symbol, rest: list[Node], style: int) -> None:
-        """Print `\\rm` and what it reaches as `\\mathrm { ... }`."""
+    def roman(self, switch: Symbol, rest: list[Node], style: int, *, opens_group: bool) -> None:
+        """Print `\\rm` and what it reaches as `\\mathrm { ... }`; `\\rm{tr}(1)` reads as `\\mathrm{tr}(1)`."""
         self.emit(r"\mathrm", switch.start, switch.end)
         scope = rest
-        if rest and isinstance(rest[0], Group) and not any(map(_has_letters, rest[1:])):
-            scope = rest[0].items  # `\rm{d}x^2` would not get here; `\rm{tr}(1)` reads as \mathrm{tr}(1)
+        if not opens_group and rest and isinstance(rest[0], Group) and not any(map(_has_letters, rest[1:])):
+            scope = rest[0].items
         self.structure("{", switch.end)
         self.items(scope, style)
         self.structure("}", scope[-1].end if scope else switch.end)
@@ -109,14 +109,14 @@ class CanonicalPrinter:
         """Print `{ ... }`; a group in roman is the braces of \\mathrm."""
         items = node.items
         if items and type(items[0]) is Symbol and items[0].text == r"\rm":
-            self.items(items, style)
+            self.items(items, style, braced=True)
         else:
             self.braced(items, node, style)
 
     def braced(self, items: list[Node], node: Node, style: int) -> None:
         """Print items in braces that stand where the node does."""
         self.tokens.append(Token("{", node.start, min(node.start + 1, node.end), False))
-        self.items(items, style)
+        self.items(items, style, braced=True)
         self.tokens.append(Token("}", max(node.end - 1, node.start), node.end, False))
 
     def argument(self, node: Node, style: int) -> None:
@@ -146,9 +146,11 @@ class CanonicalPrinter:
         limits = node.limits
         base = node.base
         if base is not None:
-            name = base.text if type(base) is Symbol else base.name if type(base) is Command else ""
+            name = _name(base)
             if limits is not None and type(base) is Symbol and name in commands.OPERATOR_LETTERS:
                 limits = self.limited_operator(base, limits, style)
+            elif type(base) is Command and name in commands.TEXTS:
+                self.text_command(base, style, scripts=node)
             else:
                 self.node(base, style)
                 if limits is not None and _limits_are_default(name, limits.text, style):
@@ -156,9 +158,14 @@ class CanonicalPrinter:
         if limits is not None:
             self.emit(limits.text, limits.start, limits.end)
         script_style = 2 if style < 2 else 3
-        for mark, script in (("_", node.sub), ("^", node.sup)):
-            if script is not None:
-                self.structure(mark, script.start)
+        scripts = [(mark, script) for mark, script in (("_", node.sub), ("^", node.sup)) if script is not None]
+        if base is None:  # im2markup leaves what starts a group as it was written
+            scripts.sort(key=lambda pair: pair[1].start)
+        for index, (mark, script) in enumerate(scripts):
+            self.structure(mark, script.start)
+            if base is None and index == 0:
+                self.argument(script, script_style)
+            else:
                 self.braced_argument(script, script_style)
 
     def limited_operator(self, base: Symbol, limits: Symbol, style: int) -> Symbol | None:
@@ -217,10 +224,7 @@ class CanonicalPrinter:
             self.braced_argument(node, style)
         else:
             self.structure("{", node.start)
-            if len(node.items) == 1 and type(node.items[0]) is Group:
-                self.node(node.items[0], style)
-            else:
-                self.group(node, style)
+            self.group(node, style)
             self.structure("}", node.end)
 
     def length(self, node: Length, style: int) -> None:
@@ -235,13 +239,13 @@ class CanonicalPrinter:
             self.written[len(self.tokens)] = "}" if node.bracket == "{" else "]"
             self.structure("}" if node.bracket == "{" else "]", node.end)
 
-    def text_command(self, node: Command, style: int) -> None:
+    def text_command(self, node: Command, style: int, scripts: Scripts | None = None) -> None:
         """Print words as a math alphabet where that gives the same picture, else as the text they are."""
         text = node.arguments[0]
         assert isinstance(text, Text)
         alphabet = commands.TEXT_ALPHABETS.get(node.name)
         small_box = style > 1 and node.name in commands.FIXED_SIZE_TEXTS
-        if alphabet and not small_box and plain_letters(text.symbols, alphabet):
+        if alphabet and not small_box and plain_letters(text.symbols, alphabet, style, scripts):
             self.emit(alphabet, node.start, node.name_end)
             self.structure("{", text.start)
             for symbol in text.symbols:
@@ -286,8 +290,10 @@ class CanonicalPrinter:
     def columns(self, columns: list[Symbol], position: int) -> None:
         """Print a column specification; only its rules are drawn."""
         self.structure("{", position)
-        for symbol, piece in zip(columns, written_text(columns), strict=True):
-            self.written[len(self.tokens)] = piece
+        plain = all(symbol.text in "lcr|" for symbol in columns)
+        for symbol, piece in zip(columns, written_text(columns, tie="~"), strict=True):
+            if not plain:
+                self.written[len(self.tokens)] = piece
             self.tokens.append(Token(symbol.text, symbol.start, symbol.end, symbol.text == "|"))
         self.structure("}", position)
 
@@ -311,7 +317,7 @@ class CanonicalPrinter:
 
     def cell(self, cell: list[Node], position: int, style: int, aligned: int) -> None:
         """Print one cell; on the right of an alignment point an empty group keeps the space of the relation."""
-        if any(type(node) is Symbol and node.text in _UNBRACEABLE for node in cell):
+        if any(_name(node) in _UNBRACEABLE for node in cell):
             self.items(cell, style)
             return
         if self.spaced and len(cell) == 1 and type(cell[0]) is Group:
@@ -335,6 +341,10 @@ class CanonicalPrinter:
             for cell in row.cells:
                 self.items(cell, style)
         self.structure("}", node.end)
+
+
+def _name(node: Node) -> str:
+    return node.text if type(node) is Symbol else node.name if type(node) is Command else ""
 
 
 def _has_letters(node: Node) -> bool:

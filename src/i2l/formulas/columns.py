@@ -6,8 +6,10 @@ from i2l.formulas.tree import Symbol
 MAX_COLUMNS = 200
 
 
-def expand_columns(symbols: list[Symbol]) -> list[Symbol]:
-    """Write `*{3}{c|}` out as `c|c|c|`; everything else stays.
+def expand_columns(symbols: list[Symbol], used: int) -> list[Symbol]:
+    """Write `*{3}{c|}` out as `c|c|c|`, cut to the columns that are used; everything else stays.
+
+    MathType writes `*{20}{c}` for any matrix; TeX draws nothing for the columns without a cell.
 
     Raises:
         FormulaError: for a repetition without a count, or too many columns.
@@ -25,7 +27,9 @@ def expand_columns(symbols: list[Symbol]) -> list[Symbol]:
         digits = "".join(part.text for part in count)
         if not digits.isdigit() or int(digits[:6]) * max(1, len(repeated)) > MAX_COLUMNS:
             raise FormulaError("bad column specification", symbol.start, digits[:20])
-        columns += expand_columns(repeated) * int(digits)
+        columns += expand_columns(repeated, MAX_COLUMNS) * int(digits)
+    if any(symbol.text == "*" for symbol in symbols) and all(symbol.text in "lcr" for symbol in columns):
+        columns = columns[:used]
     if len(columns) > MAX_COLUMNS:
         raise FormulaError("too many columns", columns[0].start)
     return columns

@@ -44,7 +44,7 @@ SIZE_SWITCHES: Final = frozenset(
 CLASSES: Final = _define(
     "m", "mathop mathbin mathrel mathord mathopen mathclose mathpunct mathinner ensuremath smash"
 )
-LAPS: Final = _define("m", "llap rlap clap mathllap mathrlap mathclap lefteqn cancel bcancel xcancel boxed")
+LAPS: Final = _define("m", "mathllap mathrlap mathclap lefteqn cancel bcancel xcancel boxed")
 FRACTIONS: Final = _define("mm", "frac dfrac tfrac cfrac")
 BINOMIALS: Final = _define("mm", "binom dbinom tbinom")
 STACKS: Final = _define("mm", "stackrel overset underset")
@@ -55,10 +55,11 @@ ARROWS: Final = _define(
     " xhookrightarrow xhookleftarrow xrightharpoonup xleftharpoonup xrightleftharpoons",
 )
 _define("m", "pmod pod operatorname operatorname* operatornamewithlimits")
-_define("mmlmmm", "genfrac")  # the third is the thickness of the bar
+_define("llllmm", "genfrac")  # delimiters, thickness and style are taken as they are, like lengths
 
 TEXTS: Final = _define(
     "t", "text mbox hbox textrm textbf textit textsf texttt textnormal textup textsc textsl textmd emph fbox"
+    " llap rlap clap"
 )
 _define("LLt", "makebox framebox")
 _define("lLLt", "raisebox")
@@ -78,8 +79,6 @@ TEXT_ALPHABETS: Final = {
     r"\textup": r"\mathrm",
     r"\textmd": r"\mathrm",
     r"\textbf": r"\mathbf",
-    r"\textit": r"\mathit",
-    r"\emph": r"\mathit",
     r"\textsf": r"\mathsf",
     r"\texttt": r"\mathtt",
 }

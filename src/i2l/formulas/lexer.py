@@ -50,14 +50,14 @@ class RawTokens:
         if not source.isascii():
             kept = _spell_out(kept)
         texts = [piece for piece, _, _ in kept]
+        # Every token set off by one space: the form we print, in which spaces and inner braces say nothing.
+        self.spaced = " ".join(["\\" if text == "\\ " else text for text in texts]) == source.strip(" ")
         for index, text in enumerate(texts):
             if len(text) > 1 and text[0] == "\\":
                 if text[1].isspace():
                     texts[index] = "\\"  # control space, whatever the space
                 elif _GLUED.match(text):
                     texts[index] = "".join(text.split())
-        # Every token set off by one space: the form we print, in which spaces and inner braces say nothing.
-        self.spaced = " ".join(texts) == source.strip(" ")
         self.texts = [*texts, ""]
         self.starts = [*(start for _, start, _ in kept), len(source)]
         self.ends = [*(end for _, _, end in kept), len(source)]

@@ -3,7 +3,7 @@
 from typing import Final
 
 from i2l.formulas.columns import expand_columns
-from i2l.formulas.commands import COLORS, DISPLAYS, DROPPED, ROW_COMMANDS, SIGNATURES
+from i2l.formulas.commands import COLORS, DISPLAYS, DROPPED, FONT_SWITCHES, ROW_COMMANDS, SIGNATURES
 from i2l.formulas.cursor import Cursor
 from i2l.formulas.lexer import RawTokens
 from i2l.formulas.tokens import FormulaError
@@ -103,8 +103,12 @@ class Parser(Cursor):
                 break
             elif kind == _SCRIPT:
                 # TeX reads `x^a^b` as `x^a{}^b`; at the start of a group a script has no base at all.
-                doubled = bool(out) and isinstance(out[-1], Scripts)
-                out.append(self.scripts(Group([], starts[index], starts[index]) if doubled else None))
+                if out and isinstance(out[-1], Scripts):
+                    out.append(self.scripts(Group([], starts[index], starts[index])))
+                elif text == "'" and texts[index + 1] not in SCRIPT_MARKS:
+                    out.append(self.take())
+                else:
+                    out.append(self.scripts(None))
             elif kind == _ROW_END:
                 self.index += 1  # outside an array TeX sets what follows on the same line
                 self.gap()
@@ -115,7 +119,7 @@ class Parser(Cursor):
             elif kind == _INFIX:
                 if after_infix:
                     raise self.error("two fractions in one group")
-                out = [self.infix(out, in_row=in_row)]
+                out = self.infix(out, in_row=in_row)
                 break
             else:
                 node = self.atom()
@@ -153,9 +157,16 @@ class Parser(Cursor):
         self.descend()
         while self.texts[self.index] in SKIPPED:
             self.index += 1
-        node = self.atom()
+        node = self.first_dash() if self.texts[self.index].startswith("--") else self.atom()
         self.depth -= 1
         return node
+
+    def first_dash(self) -> Symbol:
+        """Read one `-` of a longer run: an argument is one character."""
+        index = self.index
+        self.texts[index] = self.texts[index][1:]
+        self.starts[index] += 1
+        return Symbol("-", self.starts[index] - 1, self.starts[index])
 
     def group(self) -> Group:
         """Read `{ ... }`."""
@@ -170,22 +181,29 @@ class Parser(Cursor):
         """Read `[ ... ]` if it is there and closed on this level."""
         if self.texts[self.index] != "[":
             return None
+        start = self.index
+        items = self.items_before("]")
+        if items is None:
+            return None
+        return Optional(items, self.starts[start], self.ends[self.index - 1])
+
+    def items_before(self, closer: str) -> list[Node] | None:
+        """Read from after the current token to past a closing one on this level, if there is one."""
         depth, closing = 0, self.index + 1
-        while depth or self.texts[closing] != "]":
+        while depth or self.texts[closing] != closer:
             text = self.texts[closing]
             depth += (text == "{") - (text == "}")
             if depth < 0 or not text:
                 return None
             closing += 1
-        start = self.starts[self.index]
         self.index += 1
         self.texts[closing] = ""  # so that the items end there
         items = self.items()
-        self.texts[closing] = "]"
+        self.texts[closing] = closer
         if self.index != closing:
             raise self.unmatched()
         self.index += 1
-        return Optional(items, start, self.ends[closing])
+        return items
 
     def scripts(self, base: Node | None) -> Scripts:
         """Read the scripts of a base: at most one below, one above, and where they stand."""
@@ -224,28 +242,35 @@ class Parser(Cursor):
             items.extend(above.items if isinstance(above, Group) else [above])
         return Group(items, start, self.ends[self.index - 1])
 
-    def infix(self, before: list[Node], *, in_row: bool) -> Command:
-        """Read the rest of `a \\over b`: all before it in the group goes on top, all after it below."""
+    def infix(self, before: list[Node], *, in_row: bool) -> list[Node]:
+        """Read the rest of `a \\over b`: all before it in the group goes on top, all after it below.
+
+        A font switch on top reaches below too: \\rm is put before the fraction, another is repeated below.
+        """
         symbol = self.take()
         after = self.items(in_row=in_row, after_infix=True)
+        switches = [node for node in before if isinstance(node, Symbol) and node.text in FONT_SWITCHES]
+        roman = bool(switches) and switches[0] is before[0] and before[0].text == r"\rm"
+        if roman:
+            before = before[1:]
+        after = [*switches[roman:], *after]
         start = before[0].start if before else symbol.start
         end = self.ends[self.index - 1]
         parts: list[Node] = [
             items[0] if len(items) == 1 and isinstance(items[0], Group) else Group(items, first, last)
             for items, first, last in ((before, start, symbol.start), (after, symbol.end, end))
         ]
-        return Command(INFIXES[symbol.text], parts, symbol.start, symbol.end, end)
+        fraction = Command(INFIXES[symbol.text], parts, symbol.start, symbol.end, end)
+        return [switches[0], fraction] if roman else [fraction]
 
     def buildrel(self) -> Command:
         """Read `\\buildrel a \\over b`."""
-        symbol = self.take()
-        start = self.starts[self.index]
-        above: list[Node] = []
-        while self.texts[self.index] != r"\over":
-            above.append(self.argument())
-        self.index += 1
-        parts: list[Node] = [Group(above, start, self.starts[self.index - 1]), self.argument()]
-        return Command(r"\overset", parts, symbol.start, symbol.end, self.ends[self.index - 1])
+        start, name_end = self.starts[self.index], self.ends[self.index]
+        above = self.items_before(r"\over")
+        if above is None:
+            raise self.error(r"\buildrel without \over")
+        parts: list[Node] = [Group(above, name_end, self.starts[self.index - 1]), self.argument()]
+        return Command(r"\overset", parts, start, name_end, self.ends[self.index - 1])
 
     def delimited(self) -> Delimited:
         """Read `\\left( ... \\right)`."""
@@ -302,10 +327,14 @@ class Parser(Cursor):
         if name in ("array", "tabular", "subarray"):
             if self.texts[self.index] != "{":
                 raise self.error("missing column specification")
-            columns = expand_columns(self.raw_group())
+            columns = self.raw_group()
         elif name in ("alignat", "alignedat"):
             self.raw_group() if self.texts[self.index] == "{" else None
         rows, rules = self.rows()
+        if columns is not None:
+            columns = expand_columns(columns, max((len(row.cells) for row in rows), default=1))
+        if position is not None and [getattr(node, "text", "") for node in position.items] == ["c"]:
+            position = None  # the default
         if self.texts[self.index] != r"\end{" + begin.text[7:]:
             if self.texts[self.index].startswith(r"\end{"):
                 raise self.error(r"\end of another environment")
