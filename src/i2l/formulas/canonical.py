@@ -1,12 +1,13 @@
-"""The tree printed as canonical tokens: im2markup's choice wherever it keeps the picture, a faithful one elsewhere.
+"""The tree as canonical tokens: im2markup's choice where it keeps the picture, a faithful one elsewhere.
 
-Each method prints one kind of node. Style is TeX's: 0 display, 1 text, 2 script, 3 scriptscript; some rewritings
-keep the picture in one style only.
+Each method prints one kind of node. Style is TeX's: 0 display, 1 text, 2 script, 3 scriptscript; some
+rewritings keep the picture in one style only.
 """
 
 from typing import Final
 
 from i2l.formulas import commands
+from i2l.formulas.canonical_arrays import ArrayPrinter, node_name
 from i2l.formulas.canonical_text import plain_letters, written_text
 from i2l.formulas.tokens import Token
 from i2l.formulas.tree import (
@@ -17,7 +18,6 @@ from i2l.formulas.tree import (
     Length,
     Node,
     Optional,
-    Row,
     Scripts,
     Symbol,
     Text,
@@ -27,17 +27,14 @@ _RENAMED: Final = {r"\>": r"\:"}
 _SPECIAL_SYMBOLS: Final = frozenset(
     {r"\rm", *commands.STYLE_SWITCHES, *commands.OPERATOR_LETTERS, *_RENAMED, r"\left.", r"\right."}
 )
-_UNBRACEABLE: Final = frozenset(r"\hfill \hfil \hss \hfilneg \vspace \vspace* \vskip \smallskip \medskip \bigskip \multicolumn \omit \span \noalign".split())
+_UNITS: Final = ("cm", "in", "pt", "mm", "em")
 
 
-class CanonicalPrinter:
-    """Collects tokens; `written` holds those that LaTeX must see otherwise than after one space."""
+class CanonicalPrinter(ArrayPrinter):
+    """Prints every kind of node."""
 
     def __init__(self, *, spaced: bool) -> None:
-        self.spaced = spaced
-        self.tokens: list[Token] = []
-        self.written: dict[int, str] = {}
-        self.hidden = False  # inside a phantom nothing is drawn
+        super().__init__(spaced=spaced)
         self._printers = {
             Group: self.group,
             Scripts: self.scripts,
@@ -48,14 +45,6 @@ class CanonicalPrinter:
             Length: self.length,
             Text: self.text,
         }
-
-    def emit(self, text: str, start: int, end: int) -> None:
-        """Add one token."""
-        self.tokens.append(Token(text, start, end, not self.hidden and text not in commands.STRUCTURAL))
-
-    def structure(self, text: str, position: int) -> None:
-        """Add a token that draws nothing and has no text of its own in the source."""
-        self.tokens.append(Token(text, position, position, False))
 
     def node(self, node: Node, style: int) -> None:
         """Print one node as it is."""
@@ -94,7 +83,7 @@ class CanonicalPrinter:
         self.structure("}", node.end)
 
     def roman(self, switch: Symbol, rest: list[Node], style: int, *, opens_group: bool) -> None:
-        """Print `\\rm` and what it reaches as `\\mathrm { ... }`; `\\rm{tr}(1)` reads as `\\mathrm{tr}(1)`."""
+        """Print `\\rm` and what it reaches as `\\mathrm { ... }`; `\\rm{tr}(1)` is `\\mathrm{tr}(1)`."""
         self.emit(r"\mathrm", switch.start, switch.end)
         scope = rest
         if not opens_group and rest and isinstance(rest[0], Group) and not any(map(_has_letters, rest[1:])):
@@ -146,7 +135,7 @@ class CanonicalPrinter:
         limits = node.limits
         base = node.base
         if base is not None:
-            name = _name(base)
+            name = node_name(base)
             if limits is not None and type(base) is Symbol and name in commands.OPERATOR_LETTERS:
                 limits = self.limited_operator(base, limits, style)
             elif type(base) is Command and name in commands.TEXTS:
@@ -158,7 +147,9 @@ class CanonicalPrinter:
         if limits is not None:
             self.emit(limits.text, limits.start, limits.end)
         script_style = 2 if style < 2 else 3
-        scripts = [(mark, script) for mark, script in (("_", node.sub), ("^", node.sup)) if script is not None]
+        scripts = [
+            (mark, script) for mark, script in (("_", node.sub), ("^", node.sup)) if script is not None
+        ]
         if base is None:  # im2markup leaves what starts a group as it was written
             scripts.sort(key=lambda pair: pair[1].start)
         for index, (mark, script) in enumerate(scripts):
@@ -200,9 +191,9 @@ class CanonicalPrinter:
         elif name == r"\ensuremath":
             self.node(arguments[0], style)
             return
-        elif name == r"\hskip" and _is_plain_length(arguments[0]):
+        elif name == r"\hskip" and (braced := _braced_length(arguments[0])):
             self.emit(r"\hspace", node.start, node.name_end)
-            self.length(Length(arguments[0].symbols, "{", arguments[0].start, arguments[0].end), style)
+            self.length(braced, style)
             return
         self.emit(name, node.start, node.name_end)
         if name in commands.NARROW_ACCENTS:
@@ -264,88 +255,6 @@ class CanonicalPrinter:
         self.written[len(self.tokens)] = "}"
         self.structure("}", node.end)
 
-    def array(self, node: Array, style: int) -> None:
-        """Print rows and cells, each cell in braces and each row closed by `\\\\`."""
-        name = {"eqnarray": "aligned", "equation": "gathered"}.get(node.name, node.name)
-        if name == "substack":
-            self.substack(node, style)
-            return
-        fences = commands.MATRICES.get(name)
-        if fences:
-            self.emit(fences[0], node.begin.start, node.begin.end)
-        name = "matrix" if name in commands.MATRICES else name
-        begin, closing = node.begin, node.closing
-        self.tokens.append(Token(rf"\begin{{{name}}}", begin.start, begin.end, name == "cases"))
-        if node.position:
-            self.optional(node.position, style)
-        if node.columns is not None:
-            self.columns(node.columns, begin.end)
-        for row in node.rows:
-            self.row(row, node.name, closing.start)
-        self.items(node.rules, style)
-        self.tokens.append(Token(rf"\end{{{name}}}", closing.start, closing.end, False))
-        if fences:
-            self.emit(fences[1], closing.start, closing.end)
-
-    def columns(self, columns: list[Symbol], position: int) -> None:
-        """Print a column specification; only its rules are drawn."""
-        self.structure("{", position)
-        plain = all(symbol.text in "lcr|" for symbol in columns)
-        for symbol, piece in zip(columns, written_text(columns, tie="~"), strict=True):
-            if not plain:
-                self.written[len(self.tokens)] = piece
-            self.tokens.append(Token(symbol.text, symbol.start, symbol.end, symbol.text == "|"))
-        self.structure("}", position)
-
-    def row(self, row: Row, environment: str, end: int) -> None:
-        """Print one row of an array."""
-        style = commands.CELL_STYLES.get(environment, 1)
-        self.items(row.rules, style)
-        cells = row.cells
-        if environment == "eqnarray" and len(cells) > 2:
-            cells = [cells[0], [node for cell in cells[1:] for node in cell]]
-        aligned = environment in ("aligned", "alignedat", "eqnarray") and not self.spaced
-        for index, cell in enumerate(cells):
-            if index:
-                self.emit("&", row.breaks[index - 1].start, row.breaks[index - 1].end)
-            self.cell(cell, row.breaks[index].start if index < len(row.breaks) else end, style, aligned and index % 2)
-        closing = row.breaks[-1] if len(row.breaks) == len(row.cells) else Symbol("\\\\", end, end)
-        self.emit("\\\\", closing.start, closing.end)
-        if row.gap is not None:
-            self.written[len(self.tokens)] = "["
-            self.length(row.gap, style)
-
-    def cell(self, cell: list[Node], position: int, style: int, aligned: int) -> None:
-        """Print one cell; on the right of an alignment point an empty group keeps the space of the relation."""
-        if any(_name(node) in _UNBRACEABLE for node in cell):
-            self.items(cell, style)
-            return
-        if self.spaced and len(cell) == 1 and type(cell[0]) is Group:
-            self.braced(cell[0].items, cell[0], style)
-            return
-        start = cell[0].start if cell else position
-        self.structure("{", start)
-        if aligned:
-            self.structure("{", start)
-            self.structure("}", start)
-        self.items(cell, style)
-        self.structure("}", cell[-1].end if cell else position)
-
-    def substack(self, node: Array, style: int) -> None:
-        """Print the lines of \\substack, which takes no cells."""
-        self.emit(r"\substack", node.begin.start, node.begin.end)
-        self.structure("{", node.begin.end)
-        for index, row in enumerate(node.rows):
-            if index:
-                self.structure("\\\\", row.cells[0][0].start if row.cells[0] else node.end)
-            for cell in row.cells:
-                self.items(cell, style)
-        self.structure("}", node.end)
-
-
-def _name(node: Node) -> str:
-    return node.text if type(node) is Symbol else node.name if type(node) is Command else ""
-
 
 def _has_letters(node: Node) -> bool:
     """Tell whether \\rm would change how a node looks."""
@@ -381,6 +290,8 @@ def _argument_styles(name: str, count: int, style: int) -> list[int]:
     return [style] * count
 
 
-def _is_plain_length(node: Node) -> bool:
-    assert isinstance(node, Length)
-    return "".join(symbol.text for symbol in node.symbols)[-2:] in ("cm", "in", "pt", "mm", "em")
+def _braced_length(node: Node) -> Length | None:
+    """Give the length of an \\hskip as \\hspace takes it, if it is in a unit that im2markup knows."""
+    if not isinstance(node, Length) or "".join(symbol.text for symbol in node.symbols)[-2:] not in _UNITS:
+        return None
+    return Length(node.symbols, "{", node.start, node.end)

@@ -1,8 +1,8 @@
 """Text arguments: which words look the same as a math alphabet, and how text is written back to LaTeX.
 
-What is safe was found by comparing pixels of `\\text{...}` and `\\mathrm{...}` for every character in every place:
-punctuation comes from other fonts in math, a last letter with an italic correction moves what follows, spaces keep
-their size in a subscript, and a single letter carries its scripts at other heights than a box does.
+What is safe was found by comparing pixels of `\\text{...}` and `\\mathrm{...}` for every character in every
+place: punctuation comes from other fonts in math, a last letter with an italic correction moves what follows,
+spaces keep their size in a subscript, and a single letter has its scripts at other heights than a box.
 """
 
 from i2l.formulas.tree import Scripts, Symbol
@@ -26,7 +26,7 @@ _DESCENDING = frozenset("gjpqyQ")  # ... and those whose subscript does not
 
 
 def plain_letters(symbols: list[Symbol], alphabet: str, style: int, scripts: Scripts | None) -> bool:
-    """Tell whether words set as a math alphabet give the picture of the text, in a style and under scripts."""
+    """Tell whether words in a math alphabet give the picture of the text, in a style and under scripts."""
     safe, corrected = _SAFE[alphabet], _ITALIC_CORRECTED[alphabet]
     spaces = alphabet == r"\mathrm" and style < 2
     previous = ""

@@ -3,7 +3,7 @@
 A signature is a string with one letter an argument:
   m  math            o  optional math in [ ]        *  optional star
   t  text            l  length, as in 1.5em         L  optional length in [ ]
-  d  bare length, as after \\kern                  
+  d  bare length, as after \\kern
 A command that is not in the table takes nothing and is printed as it is: TeX may know it, and if not says so.
 """
 
@@ -22,8 +22,8 @@ def _define(signature: str, names: str) -> frozenset[str]:
 NARROW_ACCENTS: Final = _define("m", "acute grave ddot tilde bar breve check hat vec dot")
 WIDE_ACCENTS: Final = _define(
     "m",
-    "widehat widetilde widecheck widebar mathring dddot ddddot overrightarrow overleftarrow overleftrightarrow"
-    " underrightarrow underleftarrow underleftrightarrow overbrace underbrace underbar",
+    "widehat widetilde widecheck widebar mathring dddot ddddot overrightarrow overleftarrow"
+    " overleftrightarrow underrightarrow underleftarrow underleftrightarrow overbrace underbrace underbar",
 )
 # im2markup gives these braces of their own around the braces of the argument.
 LINES: Final = _define("m", "overline underline")
@@ -31,15 +31,49 @@ PHANTOMS: Final = _define("m", "phantom hphantom vphantom")
 
 MATH_FONTS: Final = _define(
     "m",
-    "mathrm mathit mathbf mathbb mathcal mathfrak mathscr mathsf mathtt mathnormal boldsymbol bm pmb Bbb bold frak",
+    "mathrm mathit mathbf mathbb mathcal mathfrak mathscr mathsf mathtt mathnormal"
+    " boldsymbol bm pmb Bbb bold frak",
 )
 FONT_ALIASES: Final = {r"\Bbb": r"\mathbb", r"\bold": r"\mathbf", r"\frak": r"\mathfrak"}
 FONT_SWITCHES: Final = frozenset(
-    r"\rm \bf \it \sl \sf \tt \sc \cal \mit \em \boldmath \unboldmath \bfseries \itshape \rmfamily \normalfont"
-    r" \sffamily \ttfamily \mdseries \upshape \slshape \scshape".split()
+    [
+        r"\rm",
+        r"\bf",
+        r"\it",
+        r"\sl",
+        r"\sf",
+        r"\tt",
+        r"\sc",
+        r"\cal",
+        r"\mit",
+        r"\em",
+        r"\boldmath",
+        r"\unboldmath",
+        r"\bfseries",
+        r"\itshape",
+        r"\rmfamily",
+        r"\normalfont",
+        r"\sffamily",
+        r"\ttfamily",
+        r"\mdseries",
+        r"\upshape",
+        r"\slshape",
+        r"\scshape",
+    ]
 )
 SIZE_SWITCHES: Final = frozenset(
-    r"\tiny \scriptsize \footnotesize \small \normalsize \large \Large \LARGE \huge \Huge".split()
+    [
+        r"\tiny",
+        r"\scriptsize",
+        r"\footnotesize",
+        r"\small",
+        r"\normalsize",
+        r"\large",
+        r"\Large",
+        r"\LARGE",
+        r"\huge",
+        r"\Huge",
+    ]
 )
 CLASSES: Final = _define(
     "m", "mathop mathbin mathrel mathord mathopen mathclose mathpunct mathinner ensuremath smash"
@@ -58,8 +92,9 @@ _define("m", "pmod pod operatorname operatorname* operatornamewithlimits")
 _define("llllmm", "genfrac")  # delimiters, thickness and style are taken as they are, like lengths
 
 TEXTS: Final = _define(
-    "t", "text mbox hbox textrm textbf textit textsf texttt textnormal textup textsc textsl textmd emph fbox"
-    " llap rlap clap"
+    "t",
+    "text mbox hbox textrm textbf textit textsf texttt textnormal textup textsc textsl textmd emph fbox"
+    " llap rlap clap",
 )
 _define("LLt", "makebox framebox")
 _define("lLLt", "raisebox")
@@ -85,12 +120,36 @@ TEXT_ALPHABETS: Final = {
 # These keep their size inside a subscript, where the others shrink.
 FIXED_SIZE_TEXTS: Final = frozenset({r"\mbox", r"\hbox"})
 
-# Operators spelled in letters: im2markup writes them letter by letter. amsmath's own text where it has a space.
+# Operators spelled in letters: im2markup writes them letter by letter; amsmath has a space in some.
 PLAIN_OPERATORS: Final = dict.fromkeys(
-    r"\arcsin \arccos \arctan \arg \cos \cosh \cot \coth \csc \deg \dim \exp \hom \ker \lg \ln \log \sec \sin"
-    r" \sinh \tan \tanh".split()
+    [
+        r"\arcsin",
+        r"\arccos",
+        r"\arctan",
+        r"\arg",
+        r"\cos",
+        r"\cosh",
+        r"\cot",
+        r"\coth",
+        r"\csc",
+        r"\deg",
+        r"\dim",
+        r"\exp",
+        r"\hom",
+        r"\ker",
+        r"\lg",
+        r"\ln",
+        r"\log",
+        r"\sec",
+        r"\sin",
+        r"\sinh",
+        r"\tan",
+        r"\tanh",
+    ]
 )
-LIMIT_OPERATORS: Final = dict.fromkeys(r"\det \gcd \inf \lim \liminf \limsup \max \min \Pr \sup".split())
+LIMIT_OPERATORS: Final = dict.fromkeys(
+    [r"\det", r"\gcd", r"\inf", r"\lim", r"\liminf", r"\limsup", r"\max", r"\min", r"\Pr", r"\sup"]
+)
 OPERATOR_LETTERS: Final[dict[str, tuple[str, ...]]] = {
     name: tuple(name[1:]) for name in (*PLAIN_OPERATORS, *LIMIT_OPERATORS)
 } | {
@@ -99,27 +158,129 @@ OPERATOR_LETTERS: Final[dict[str, tuple[str, ...]]] = {
 }
 # Operators that carry their limits above and below in display style ...
 BIG_OPERATORS: Final = frozenset(
-    r"\sum \prod \coprod \bigcap \bigcup \bigvee \bigwedge \bigoplus \bigotimes \bigodot \biguplus \bigsqcup"
-    r" \mathop \operatorname* \operatornamewithlimits \varlimsup \varliminf \varinjlim \varprojlim".split()
+    [
+        r"\sum",
+        r"\prod",
+        r"\coprod",
+        r"\bigcap",
+        r"\bigcup",
+        r"\bigvee",
+        r"\bigwedge",
+        r"\bigoplus",
+        r"\bigotimes",
+        r"\bigodot",
+        r"\biguplus",
+        r"\bigsqcup",
+        r"\mathop",
+        r"\operatorname*",
+        r"\operatornamewithlimits",
+        r"\varlimsup",
+        r"\varliminf",
+        r"\varinjlim",
+        r"\varprojlim",
+    ]
 ) | frozenset(LIMIT_OPERATORS)
 # ... and those that carry them at the side unless told otherwise.
 SIDE_OPERATORS: Final = frozenset(
-    r"\int \oint \iint \iiint \iiiint \idotsint \operatorname \smallint".split()
+    [r"\int", r"\oint", r"\iint", r"\iiint", r"\iiiint", r"\idotsint", r"\operatorname", r"\smallint"]
 ) | frozenset(PLAIN_OPERATORS)
 
 STYLE_SWITCHES: Final = {r"\displaystyle": 0, r"\textstyle": 1, r"\scriptstyle": 2, r"\scriptscriptstyle": 3}
 SPACES: Final = frozenset(
-    "~ \\ \\, \\: \\; \\! \\> \\/ \\- \\* \\quad \\qquad \\enspace \\enskip \\thinspace \\medspace \\thickspace"
-    " \\negthinspace \\negmedspace \\negthickspace \\space \\nobreakspace \\hfill \\hfil \\hss \\vss \\null"
-    " \\strut \\mathstrut \\relax \\protect \\allowbreak \\nobreak \\noindent \\smallskip \\medskip \\bigskip"
-    " \\limits \\nolimits \\displaylimits \\nonumber \\notag".split(" ")
+    [
+        "~",
+        "\\",
+        "\\,",
+        "\\:",
+        "\\;",
+        "\\!",
+        "\\>",
+        "\\/",
+        "\\-",
+        "\\*",
+        "\\quad",
+        "\\qquad",
+        "\\enspace",
+        "\\enskip",
+        "\\thinspace",
+        "\\medspace",
+        "\\thickspace",
+        "\\negthinspace",
+        "\\negmedspace",
+        "\\negthickspace",
+        "\\space",
+        "\\nobreakspace",
+        "\\hfill",
+        "\\hfil",
+        "\\hss",
+        "\\vss",
+        "\\null",
+        "\\strut",
+        "\\mathstrut",
+        "\\relax",
+        "\\protect",
+        "\\allowbreak",
+        "\\nobreak",
+        "\\noindent",
+        "\\smallskip",
+        "\\medskip",
+        "\\bigskip",
+        "\\limits",
+        "\\nolimits",
+        "\\displaylimits",
+        "\\nonumber",
+        "\\notag",
+    ]
 )
 STRUCTURAL: Final = (
     frozenset(
-        "{ } _ ^ & \\\\ \\cr \\sp \\sb $ \\left. \\right. \\big \\Big \\bigg \\Bigg \\bigl \\Bigl \\biggl \\Biggl"
-        " \\bigr \\Bigr \\biggr \\Biggr \\bigm \\Bigm \\biggm \\Biggm \\over \\atop \\middle \\stackrel \\overset"
-        " \\underset \\substack \\operatorname \\operatorname* \\operatornamewithlimits \\noalign \\mathversion"
-        " \\mathchoice \\vcenter \\unitlength \\arraystretch \\rule".split()
+        [
+            "{",
+            "}",
+            "_",
+            "^",
+            "&",
+            "\\\\",
+            "\\cr",
+            "\\sp",
+            "\\sb",
+            "$",
+            "\\left.",
+            "\\right.",
+            "\\big",
+            "\\Big",
+            "\\bigg",
+            "\\Bigg",
+            "\\bigl",
+            "\\Bigl",
+            "\\biggl",
+            "\\Biggl",
+            "\\bigr",
+            "\\Bigr",
+            "\\biggr",
+            "\\Biggr",
+            "\\bigm",
+            "\\Bigm",
+            "\\biggm",
+            "\\Biggm",
+            "\\over",
+            "\\atop",
+            "\\middle",
+            "\\stackrel",
+            "\\overset",
+            "\\underset",
+            "\\substack",
+            "\\operatorname",
+            "\\operatorname*",
+            "\\operatornamewithlimits",
+            "\\noalign",
+            "\\mathversion",
+            "\\mathchoice",
+            "\\vcenter",
+            "\\unitlength",
+            "\\arraystretch",
+            "\\rule",
+        ]
     )
     | SPACES
     | MATH_FONTS
@@ -135,73 +296,18 @@ STRUCTURAL: Final = (
     | {r"\raise", r"\lower", r"\makebox", r"\raisebox", r"\parbox"}
 )
 
-# Bookkeeping that draws nothing inside a formula: dropped, with its argument.
-DROPPED: Final = {r"\label": "n", r"\tag": "n", r"\tag*": "n", r"\nonumber": "", r"\notag": "", r"\displaybreak": ""}
-COLORS: Final = {r"\color": "n", r"\textcolor": "n", r"\colorbox": "n"}
-
-# Environments: what they become, and the style of their cells (0 display, 1 text, 2 script).
-MATRICES: Final = {
-    "matrix": None,
-    "pmatrix": (r"\left(", r"\right)"),
-    "bmatrix": (r"\left[", r"\right]"),
-    "Bmatrix": (r"\left\{", r"\right\}"),
-    "vmatrix": (r"\left|", r"\right|"),
-    "Vmatrix": (r"\left\|", r"\right\|"),
-}
-CELL_STYLES: Final = {
-    "array": 1,
-    "tabular": 1,
-    "cases": 1,
-    "matrix": 1,
-    "smallmatrix": 2,
-    "aligned": 0,
-    "gathered": 0,
-    "split": 0,
-    "alignedat": 0,
-    "subarray": 2,
-    "dcases": 0,
-    "rcases": 1,
-    "picture": 1,
-}
-# Displays of several lines: one line is read as a plain formula, more as the box with the same alignment.
-DISPLAYS: Final = {
-    "align": "aligned",
-    "flalign": "aligned",
-    "alignat": "alignedat",
-    "eqnarray": "eqnarray",
-    "gather": "gathered",
-    "multline": "gathered",
-    "split": "aligned",
-    "equation": "equation",
-    "displaymath": "equation",
-    "math": "equation",
-}
-# Old plain TeX commands with rows in their argument.
-ROW_COMMANDS: Final = {
-    r"\matrix": "matrix",
-    r"\pmatrix": "pmatrix",
-    r"\cases": "cases",
-    r"\eqalign": "aligned",
-    r"\smallmatrix": "smallmatrix",
-    r"\substack": "substack",
-}
-
-UNICODE: Final[dict[str, str]] = dict(
-    zip(
-        "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩϵϑϕϖϱς",
-        r"\alpha \beta \gamma \delta \varepsilon \zeta \eta \theta \iota \kappa \lambda \mu \nu \xi \pi \rho \sigma"
-        r" \tau \upsilon \varphi \chi \psi \omega \Gamma \Delta \Theta \Lambda \Xi \Pi \Sigma \Upsilon \Phi \Psi"
-        r" \Omega \epsilon \vartheta \phi \varpi \varrho \varsigma".split(),
-        strict=True,
-    )
-) | dict(
-    zip(
-        "−×÷±∓·∗∘•≤≥≠≈≡∼≃≅∝∞∂∇∫∮∑∏√∈∉∋⊂⊃⊆⊇∪∩∅∀∃¬∧∨→←↔⇒⇐⇔↦⟨⟩‖…⋯ℏℓℝℂℤℕℚ†‡⊗⊕⊥∥′″∣",
-        r"- \times \div \pm \mp \cdot \ast \circ \bullet \leq \geq \neq \approx \equiv \sim \simeq \cong \propto"
-        r" \infty \partial \nabla \int \oint \sum \prod \surd \in \notin \ni \subset \supset \subseteq \supseteq"
-        r" \cup \cap \emptyset \forall \exists \neg \wedge \vee \rightarrow \leftarrow \leftrightarrow \Rightarrow"
-        r" \Leftarrow \Leftrightarrow \mapsto \langle \rangle \| \ldots \cdots \hbar \ell \mathbb{R} \mathbb{C}"
-        r" \mathbb{Z} \mathbb{N} \mathbb{Q} \dagger \ddagger \otimes \oplus \perp \parallel ' '' \mid".split(),
-        strict=True,
-    )
+# amsmath looks at what follows these, so braces around a cell that ends in one change its width.
+DOTS: Final = frozenset(
+    [r"\cdots", r"\ldots", r"\dots", r"\dotsb", r"\dotsc", r"\dotsm", r"\dotsi", r"\dotso"]
 )
+
+# Bookkeeping that draws nothing inside a formula: dropped, with its argument.
+DROPPED: Final = {
+    r"\label": "n",
+    r"\tag": "n",
+    r"\tag*": "n",
+    r"\nonumber": "",
+    r"\notag": "",
+    r"\displaybreak": "",
+}
+COLORS: Final = {r"\color": "n", r"\textcolor": "n", r"\colorbox": "n"}

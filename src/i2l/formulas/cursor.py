@@ -1,4 +1,4 @@
-"""A place in the raw tokens of one source, and what can be read there without the grammar: lengths and text."""
+"""A place in the raw tokens of one source, and what is read there without the grammar: lengths and text."""
 
 import re
 

@@ -1,10 +1,10 @@
-"""LaTeX source to raw tokens with their places. White space is left out; text arguments look it up in the source."""
+"""LaTeX source to raw tokens with their places. White space is left out; text looks it up in the source."""
 
 import re
 from itertools import accumulate
 
-from i2l.formulas.commands import UNICODE
 from i2l.formulas.tokens import FormulaError
+from i2l.formulas.unicode import UNICODE
 
 MAX_CHARACTERS = 100_000  # a formula of a printed page has hundreds
 
@@ -39,6 +39,8 @@ class RawTokens:
             raise FormulaError("too long", MAX_CHARACTERS, f"{len(source)} characters")
         if control := _CONTROL.search(source):
             raise FormulaError("control character", control.start(), repr(control.group()))
+        if (lost := source.find("[object Object]")) >= 0:
+            raise FormulaError("root index lost by im2markup", lost, "[object Object]")
         self.source = source
         pieces = _TOKEN.findall(source)
         ends = list(accumulate(map(len, pieces)))

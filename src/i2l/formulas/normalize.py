@@ -5,6 +5,7 @@ from functools import cached_property
 
 from i2l.formulas.canonical import CanonicalPrinter
 from i2l.formulas.lexer import RawTokens
+from i2l.formulas.macros import Macros
 from i2l.formulas.parser import Parser
 from i2l.formulas.tokens import FormulaError, Token
 
@@ -32,15 +33,32 @@ class NormalizeResult:
         ).lstrip()
 
 
-def normalize_formula(source: str) -> NormalizeResult:
-    """Parse a formula and print it in canonical tokens.
+def normalize_formula(source: str, *, macros: Macros | None = None) -> NormalizeResult:
+    """Parse a formula, its macros written out, and print it in canonical tokens.
 
     Raises:
         FormulaError: if it is not a formula; the error has the reason and the position.
     """
+    if macros is None:
+        return _normalize(source)
+    expansion = macros.expand(source)
+    spans = [*expansion.spans, (len(source), len(source))]
+    try:
+        result = _normalize(expansion.source)
+    except FormulaError as error:
+        position = spans[min(error.position, len(spans) - 1)][0]
+        raise FormulaError(error.reason, position, error.detail) from None
+    tokens = [
+        token._replace(
+            start=spans[token.start][0], end=spans[max(token.start, token.end - 1)][token.end > token.start]
+        )
+        for token in result.tokens
+    ]
+    return NormalizeResult(tokens, result.written)
+
+
+def _normalize(source: str) -> NormalizeResult:
     raw = RawTokens(source)
-    if len(raw.texts) == 1:
-        raise FormulaError("empty", 0)
     items = Parser(raw).parse()
     printer = CanonicalPrinter(spaced=raw.spaced)
     printer.items(items, 0)

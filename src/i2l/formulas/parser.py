@@ -1,28 +1,75 @@
-"""Recursive descent from raw tokens to the tree: groups, scripts, commands by the table, fractions, arrays."""
+"""Recursive descent from raw tokens to the tree: groups, scripts, fractions, commands by the table."""
 
 from typing import Final
 
-from i2l.formulas.columns import expand_columns
-from i2l.formulas.commands import COLORS, DISPLAYS, DROPPED, FONT_SWITCHES, ROW_COMMANDS, SIGNATURES
-from i2l.formulas.cursor import Cursor
+from i2l.formulas.commands import COLORS, DROPPED, FONT_SWITCHES, SIGNATURES
+from i2l.formulas.environments import ROW_COMMANDS
 from i2l.formulas.lexer import RawTokens
+from i2l.formulas.rows import ROW_ENDS, RowReader
 from i2l.formulas.tokens import FormulaError
-from i2l.formulas.tree import Array, Command, Delimited, Group, Node, Optional, Row, Scripts, Symbol
+from i2l.formulas.tree import Command, Delimited, Group, Node, Optional, Scripts, Symbol
 
 MAX_DEPTH = 90  # nested groups and arguments; real formulas stay under 20, Python's stack allows about 200
 
-DELIMITERS: Final = (
-    r"( ) [ ] . / | < > \{ \} \| \langle \rangle \lbrace \rbrace \lbrack \rbrack \lfloor \rfloor \lceil \rceil"
-    r" \vert \Vert \lvert \rvert \lVert \rVert \backslash \uparrow \downarrow \updownarrow \Uparrow \Downarrow"
-    r" \Updownarrow \lgroup \rgroup \lmoustache \rmoustache \arrowvert \Arrowvert \bracevert \ulcorner \urcorner"
-    r" \llcorner \lrcorner \llbracket \rrbracket \lang \rang".split()
-)
+DELIMITERS: Final = [
+    r"(",
+    r")",
+    r"[",
+    r"]",
+    r".",
+    r"/",
+    r"|",
+    r"<",
+    r">",
+    r"\{",
+    r"\}",
+    r"\|",
+    r"\langle",
+    r"\rangle",
+    r"\lbrace",
+    r"\rbrace",
+    r"\lbrack",
+    r"\rbrack",
+    r"\lfloor",
+    r"\rfloor",
+    r"\lceil",
+    r"\rceil",
+    r"\vert",
+    r"\Vert",
+    r"\lvert",
+    r"\rvert",
+    r"\lVert",
+    r"\rVert",
+    r"\backslash",
+    r"\uparrow",
+    r"\downarrow",
+    r"\updownarrow",
+    r"\Uparrow",
+    r"\Downarrow",
+    r"\Updownarrow",
+    r"\lgroup",
+    r"\rgroup",
+    r"\lmoustache",
+    r"\rmoustache",
+    r"\arrowvert",
+    r"\Arrowvert",
+    r"\bracevert",
+    r"\ulcorner",
+    r"\urcorner",
+    r"\llcorner",
+    r"\lrcorner",
+    r"\llbracket",
+    r"\rrbracket",
+    r"\lang",
+    r"\rang",
+]
 SCRIPT_MARKS: Final = frozenset({"_", "^", "'", r"\limits", r"\nolimits", r"\displaylimits"})
 INFIXES: Final = {r"\over": r"\frac", r"\choose": r"\binom"}
 SKIPPED: Final = frozenset({"$", r"\(", r"\)", r"\[", r"\]"})  # they only say that math starts or ends
-RULES: Final = frozenset({r"\hline", r"\cline", r"\noalign", r"\hdashline"})
 
-_PLAIN, _GROUP, _SCRIPT, _COMMAND, _LEFT, _BEGIN, _CLOSE, _INFIX, _DROP, _SKIP, _ROWS, _ROW_END, _BUILDREL = range(13)
+_PLAIN, _GROUP, _SCRIPT, _COMMAND, _LEFT, _BEGIN, _CLOSE, _INFIX, _DROP, _SKIP, _ROWS, _ROW_END, _BUILDREL = (
+    range(13)
+)
 _KINDS: Final[dict[str, int]] = (
     dict.fromkeys(map(chr, range(33, 127)), _PLAIN)
     | dict.fromkeys(SIGNATURES, _COMMAND)
@@ -33,7 +80,7 @@ _KINDS: Final[dict[str, int]] = (
     | dict.fromkeys(ROW_COMMANDS, _ROWS)
     | dict.fromkeys((rf"\left{delimiter}" for delimiter in ("", *DELIMITERS)), _LEFT)
     | dict.fromkeys((rf"\right{delimiter}" for delimiter in ("", *DELIMITERS)), _CLOSE)
-    | dict.fromkeys(("\\\\", r"\cr", r"\crcr"), _ROW_END)
+    | dict.fromkeys(ROW_ENDS, _ROW_END)
     | {"{": _GROUP, "}": _CLOSE, "": _CLOSE, "&": _CLOSE, r"\buildrel": _BUILDREL}
 )
 
@@ -47,7 +94,7 @@ def _kind_of(text: str) -> int:
     return _LEFT if text.startswith(r"\left") and not text[5].isalpha() else _PLAIN
 
 
-class Parser(Cursor):
+class Parser(RowReader):
     """Reads the constructs of the formula language, each by one method."""
 
     __slots__ = ("depth",)
@@ -81,6 +128,10 @@ class Parser(Cursor):
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise self.error("nested too deeply")
+
+    def ascend(self) -> None:
+        """Leave one level of nesting."""
+        self.depth -= 1
 
     def items(self, *, in_row: bool = False, after_infix: bool = False) -> list[Node]:
         """Read items up to a token that closes something; only inside a row do `&` and `\\\\` close."""
@@ -124,7 +175,7 @@ class Parser(Cursor):
             else:
                 node = self.atom()
                 out.append(self.scripts(node) if texts[self.index] in SCRIPT_MARKS else node)
-        self.depth -= 1
+        self.ascend()
         return out
 
     def atom(self) -> Node:
@@ -158,7 +209,7 @@ class Parser(Cursor):
         while self.texts[self.index] in SKIPPED:
             self.index += 1
         node = self.first_dash() if self.texts[self.index].startswith("--") else self.atom()
-        self.depth -= 1
+        self.ascend()
         return node
 
     def first_dash(self) -> Symbol:
@@ -173,7 +224,11 @@ class Parser(Cursor):
         opening = self.take()
         items = self.items()
         if self.texts[self.index] != "}":
-            raise FormulaError("unmatched brace", opening.start, "{") if not self.texts[self.index] else self.unmatched()
+            raise (
+                FormulaError("unmatched brace", opening.start, "{")
+                if not self.texts[self.index]
+                else self.unmatched()
+            )
         self.index += 1
         return Group(items, opening.start, self.ends[self.index - 1])
 
@@ -250,7 +305,7 @@ class Parser(Cursor):
         symbol = self.take()
         after = self.items(in_row=in_row, after_infix=True)
         switches = [node for node in before if isinstance(node, Symbol) and node.text in FONT_SWITCHES]
-        roman = bool(switches) and switches[0] is before[0] and before[0].text == r"\rm"
+        roman = bool(switches) and switches[0] is before[0] and switches[0].text == r"\rm"
         if roman:
             before = before[1:]
         after = [*switches[roman:], *after]
@@ -317,69 +372,3 @@ class Parser(Cursor):
                 self.raw_group()
             elif _KINDS.get(self.texts[self.index]) not in (_CLOSE, _ROW_END):
                 self.index += 1
-
-    def environment(self) -> Node:
-        """Read `\\begin{name} ... \\end{name}`."""
-        begin = self.take()
-        name = begin.text[7:-1].rstrip("*")
-        position = self.optional() if name in ("array", "aligned", "gathered", "tabular") else None
-        columns = None
-        if name in ("array", "tabular", "subarray"):
-            if self.texts[self.index] != "{":
-                raise self.error("missing column specification")
-            columns = self.raw_group()
-        elif name in ("alignat", "alignedat"):
-            self.raw_group() if self.texts[self.index] == "{" else None
-        rows, rules = self.rows()
-        if columns is not None:
-            columns = expand_columns(columns, max((len(row.cells) for row in rows), default=1))
-        if position is not None and [getattr(node, "text", "") for node in position.items] == ["c"]:
-            position = None  # the default
-        if self.texts[self.index] != r"\end{" + begin.text[7:]:
-            if self.texts[self.index].startswith(r"\end{"):
-                raise self.error(r"\end of another environment")
-            raise FormulaError(r"\begin without \end", begin.start, begin.text)
-        closing = self.take()
-        if name in DISPLAYS:
-            name = DISPLAYS[name]
-            if len(rows) <= 1 and not rules:
-                items = [node for row in rows for cell in row.cells for node in cell]
-                return items[0] if len(items) == 1 else Group(items, begin.start, closing.end)
-        return Array(begin, name, position, columns, rows, rules, closing, begin.start, closing.end)
-
-    def row_command(self) -> Array:
-        """Read an old plain TeX `\\matrix{a & b \\cr c & d}`."""
-        begin = self.take()
-        if self.texts[self.index] != "{":
-            raise self.error("missing argument")
-        self.index += 1
-        rows, rules = self.rows()
-        if self.texts[self.index] != "}":
-            raise FormulaError("unmatched brace", begin.end, "{")
-        closing = self.take()
-        return Array(begin, ROW_COMMANDS[begin.text], None, None, rows, rules, closing, begin.start, closing.end)
-
-    def rows(self) -> tuple[list[Row], list[Node]]:
-        """Read rows up to the end of the environment; what stands after the last `\\\\` may be rules only."""
-        self.descend()
-        rows: list[Row] = []
-        while True:
-            row = Row()
-            while self.texts[self.index] in RULES:
-                row.rules.append(self.take())
-                if row.rules[-1].text != r"\hline":
-                    row.rules.append(self.argument())
-            while True:
-                row.cells.append(self.items(in_row=True))
-                if self.texts[self.index] != "&":
-                    break
-                row.breaks.append(self.take())
-            if _KINDS.get(self.texts[self.index]) != _ROW_END:
-                break
-            row.breaks.append(self.take())
-            row.gap = self.gap()
-            rows.append(row)
-        self.depth -= 1
-        if row.cells == [[]]:
-            return rows, row.rules
-        return [*rows, row], []

@@ -17,9 +17,7 @@ class UnknownTokenError(I2LError):
     """A token that the vocabulary does not hold."""
 
     def __init__(self, token: str) -> None:
-        super().__init__(
-            f"Token {token!r} is not in the vocabulary; rebuild it from data that has this token."
-        )
+        super().__init__(f"Token {token!r} is not in the vocabulary: build it from data that has the token.")
         self.token = token
 
 
@@ -37,7 +35,7 @@ class Vocabulary:
         """Take all tokens in id order, the special ones included.
 
         Raises:
-            VocabularyError: if a token repeats, is empty or holds white space, or the special ones are missing.
+            VocabularyError: if a token repeats, is empty or holds white space, or a special one is missing.
         """
         self.tokens = tuple(tokens)
         if self.tokens[: len(SPECIAL_TOKENS)] != SPECIAL_TOKENS:

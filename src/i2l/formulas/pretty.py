@@ -1,0 +1,201 @@
+"""Canonical tokens to the LaTeX a person would write: the same picture, and the same tokens again."""
+
+import re
+from typing import Final
+
+from i2l.formulas import commands
+from i2l.formulas.canonical_text import written_text
+from i2l.formulas.environments import MATRICES
+from i2l.formulas.lexer import RawTokens
+from i2l.formulas.normalize import normalize_formula
+from i2l.formulas.parser import Parser
+from i2l.formulas.tokens import FormulaError
+from i2l.formulas.tree import Array, Command, Delimited, Group, Length, Node, Optional, Scripts, Symbol, Text
+
+_OPERATORS: Final = {
+    (r"\operatorname*" if name in commands.LIMIT_OPERATORS else r"\operatorname", *letters): name
+    for name, letters in commands.OPERATOR_LETTERS.items()
+}
+_MATRICES: Final = {fences: name for name, fences in MATRICES.items() if fences}
+_RELATIONS: Final = frozenset(
+    [
+        r"=",
+        r"<",
+        r">",
+        r"\leq",
+        r"\geq",
+        r"\le",
+        r"\ge",
+        r"\neq",
+        r"\equiv",
+        r"\approx",
+        r"\sim",
+        r"\simeq",
+        r"\to",
+        r"\rightarrow",
+        r"\in",
+    ]
+)
+_OPENING: Final = frozenset(["(", "[", ",", ";", ":", "/", "|", "\\{", "+", "-", "=", "<", ">"])
+_GLUED: Final = _RELATIONS | {":", r"\not"}  # a relation after these is part of the same sign
+_NAME = re.compile(r"\\[A-Za-z]+$")
+
+
+def pretty_formula(formula: str) -> str:
+    """Write a canonical formula as readable LaTeX.
+
+    What cannot be written more plainly without changing its tokens stays as it is.
+
+    Raises:
+        FormulaError: if the formula does not parse.
+    """
+    canonical = normalize_formula(formula)
+    items = Parser(RawTokens(canonical.formula)).parse()
+    for words in (True, False):
+        written = PrettyPrinter(words=words).items(items).lstrip(" ")
+        try:
+            if normalize_formula(written).formula == canonical.formula:
+                return written
+        except FormulaError:
+            continue
+    return canonical.latex
+
+
+class PrettyPrinter:
+    """Turns nodes into strings; with `words`, roman text is written as text."""
+
+    def __init__(self, *, words: bool) -> None:
+        self.words = words
+
+    def items(self, items: list[Node]) -> str:
+        """Write the items of a group."""
+        pieces: list[str] = []
+        for node in items:
+            piece = self.node(node)
+            if (piece in _RELATIONS and not (pieces and pieces[-1].strip() in _GLUED)) or (
+                piece in ("+", "-") and pieces and pieces[-1].strip() not in _OPENING
+            ):
+                piece = f" {piece} "
+            pieces.append(piece)
+        return _join(pieces)
+
+    def node(self, node: Node) -> str:
+        """Write one node."""
+        match node:
+            case Symbol(text="\\"):
+                return "\\ "
+            case Symbol(text=text):
+                return text
+            case Group(items=items):
+                return f"{{{self.items(items)}}}"
+            case Optional(items=items):
+                return f"[{self.items(items)}]"
+            case Scripts():
+                return self.scripts(node)
+            case Command():
+                return self.command(node)
+            case Delimited():
+                return self.delimited(node)
+            case Array():
+                return self.array(node)
+            case Length(symbols=symbols, bracket=bracket):
+                closing = {"{": "}", "[": "]", "": " "}[bracket]
+                return f"{bracket or ' '}{''.join(symbol.text for symbol in symbols)}{closing}"
+            case Text(symbols=symbols):
+                return f"{{{''.join(written_text(symbols))}}}"
+
+    def scripts(self, node: Scripts) -> str:
+        """Write a base and its scripts; primes as primes."""
+        pieces = [] if node.base is None else [self.node(node.base)]
+        if node.limits is not None:
+            pieces.append(node.limits.text)
+        scripts = [("_", node.sub), ("^", node.sup)]
+        if node.base is None:
+            scripts.sort(key=lambda pair: pair[1].start if pair[1] is not None else 0)
+        for mark, script in scripts:
+            if script is None:
+                continue
+            primes = _count_primes(script) if node.base is not None and mark == "^" else 0
+            pieces += ["'" * primes] if primes else [mark, self.node(script)]
+        return _join(pieces)
+
+    def command(self, node: Command) -> str:
+        """Write a command with its arguments."""
+        name, arguments = node.name, node.arguments
+        first = arguments[0] if arguments else None
+        if isinstance(first, Group):
+            letters = tuple(item.text if isinstance(item, Symbol) else "" for item in first.items)
+            if (name, *letters) in _OPERATORS:
+                return _OPERATORS[name, *letters]
+            if name == r"\mathrm" and self.words and "~" in letters and all(letters):
+                symbols = [item for item in first.items if isinstance(item, Symbol)]
+                return rf"\text{{{''.join(written_text(symbols))}}}"
+            if (
+                name in commands.LINES
+                and len(first.items) == 1
+                and isinstance(first.items[0], Symbol | Group)
+            ):
+                return _join([name, self.node(first.items[0])])
+        return _join([name, *(self.node(argument) for argument in arguments)])
+
+    def delimited(self, node: Delimited) -> str:
+        """Write \\left and \\right, or the matrix that has them built in."""
+        fences = (node.left.text, node.right.text)
+        if fences in _MATRICES and len(node.items) == 1:
+            inner = node.items[0]
+            if isinstance(inner, Array) and inner.name == "matrix":
+                return self.array(inner, _MATRICES[fences])
+        return _join([node.left.text, self.items(node.items), node.right.text])
+
+    def array(self, node: Array, name: str | None = None) -> str:
+        """Write rows on one line; cells lose the braces that only the canonical form has."""
+        if node.name == "substack":
+            rows = [self.items([item for cell in row.cells for item in cell]) for row in node.rows]
+            return r"\substack{" + r" \\ ".join(rows) + "}"
+        name = name or node.name
+        head = rf"\begin{{{name}}}" + (self.node(node.position) if node.position else "")
+        if node.columns is not None:
+            head += f"{{{''.join(written_text(node.columns, tie='~'))}}}"
+        rows = []
+        for row in node.rows:
+            right = name == "aligned"
+            cells = [
+                self.cell(cell, aligned=right and index % 2 == 1) for index, cell in enumerate(row.cells)
+            ]
+            rows.append(_join([self.items(row.rules), " & ".join(cells)]))
+        body = rows[0] if rows else ""
+        for row, text in zip(node.rows, rows[1:], strict=False):
+            body += " \\\\" + (self.node(row.gap) if row.gap else "") + f" {text}"
+        if node.rules:
+            body += rf" \\ {self.items(node.rules)}"
+        return rf"{head} {body} \end{{{name}}}"
+
+    def cell(self, cell: list[Node], *, aligned: bool) -> str:
+        """Write one cell without its braces and without the empty group that keeps a relation's space."""
+        if len(cell) != 1 or not isinstance(cell[0], Group):
+            return self.items(cell)
+        items = cell[0].items
+        if items and isinstance(items[-1], Symbol) and items[-1].text in commands.DOTS:
+            return self.node(cell[0])  # amsmath adds a space after dots that end a cell
+        if aligned and items and isinstance(items[0], Group) and not items[0].items:
+            items = items[1:]
+        return self.items(items)
+
+
+def _count_primes(node: Node) -> int:
+    """Count the primes of a superscript that has nothing else."""
+    primes = isinstance(node, Group) and all(
+        isinstance(item, Symbol) and item.text == r"\prime" for item in node.items
+    )
+    return len(node.items) if isinstance(node, Group) and primes else 0
+
+
+def _join(pieces: list[str]) -> str:
+    """Join strings with a space only where TeX needs one: after a command's name, and between two dashes."""
+    written = ""
+    for piece in pieces:
+        if (piece[:1].isalpha() and _NAME.search(written)) or (piece[:1] == "-" and written.endswith("-")):
+            written += " "
+        doubled = piece[:1] == " " and written.endswith(" ") and not written.endswith("\\ ")
+        written += piece[1:] if doubled else piece
+    return written
