@@ -1,4 +1,4 @@
-"""PDF pages to grey pixels, cropped to ink, at any dpi and a slight angle. pdfium, no threads."""
+"""PDF pages to grey pixels, cropped to ink, at any dpi and angle. By pdfium: not thread-safe, use processes."""
 
 import ctypes
 import math
@@ -16,17 +16,20 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
 
 Pixels = npt.NDArray[np.uint8]
+Matrix = tuple[float, float, float, float, float, float]  # a b c d e f, as in PDF: (ax + cy + e, bx + dy + f)
 
 WHITE: Final = 255
-MAX_PIXELS: Final = 1 << 28
+EMPTY, TOO_LARGE = "empty", "too-large"
+_MAX_PIXELS: Final = 1 << 26
 
 
 @dataclass(frozen=True)
 class PageImage:
-    """The ink of a page, and how PDF coordinates map to its pixels: (x, y) -> matrix @ (x, y, 1)."""
+    """The ink of a page, and where points of the page went."""
 
-    pixels: Pixels | None  # None: no ink
-    matrix: tuple[float, float, float, float, float, float]  # a b c d e f: column = a x + c y + e
+    pixels: Pixels | None  # grey, 255 is white; None if there is a reason
+    matrix: Matrix  # from PDF coordinates to column and row
+    reason: str | None = None  # empty: no ink; too-large: too many pixels, or ink over the edge of the page
 
 
 def rasterize_pages(
@@ -34,45 +37,55 @@ def rasterize_pages(
 ) -> Iterator[PageImage]:
     """Draw ``pages`` (counted from 0) of a PDF, each cropped to its ink.
 
-    pdfium is not thread-safe: use processes, each with its own document.
-
     Raises:
         MissingDependencyError: if pypdfium2 is not installed.
     """
     pdfium = require_extra("pypdfium2", "data")
+    if not pages:
+        return
     document = pdfium.PdfDocument(pdf)
     try:
         for page in pages:
-            yield _rasterize(pdfium.raw, document, page, dpi=dpi)
+            yield _rasterize(pdfium.raw, document, page, dpi / 72, math.radians(rotation_deg))
     finally:
         document.close()
 
 
-def _rasterize(raw: ModuleType, document: "PdfDocument", number: int, *, dpi: float) -> PageImage:
+def _rasterize(
+    raw: ModuleType, document: "PdfDocument", number: int, scale: float, angle: float
+) -> PageImage:
     page = raw.FPDF_LoadPage(document.raw, number)
     try:
-        scale = dpi / 72
-        width_bp, height_bp = raw.FPDF_GetPageWidthF(page), raw.FPDF_GetPageHeightF(page)
-        width, height = math.ceil(width_bp * scale), math.ceil(height_bp * scale)
-        if width * height > MAX_PIXELS:
-            raise ValueError(f"page {number} has {width} x {height} pixels")
+        # pdfium scales by the whole part of the size; our pages are whole.
+        width_bp, height_bp = int(raw.FPDF_GetPageWidthF(page)), int(raw.FPDF_GetPageHeightF(page))
+        cos, sin = scale * math.cos(angle), scale * math.sin(angle)
+        width = math.ceil(width_bp * cos + height_bp * abs(sin))
+        height = math.ceil(height_bp * cos + width_bp * abs(sin))
+        # The corner that becomes the lowest (the lower left one, without rotation) keeps on a pixel corner.
+        left, top = max(0.0, -sin * height_bp), height - height_bp * cos - max(0.0, -sin * width_bp)
+        matrix = (cos, -sin, -sin, -cos, left + sin * height_bp, top + cos * height_bp)
+        if width * height > _MAX_PIXELS:
+            return PageImage(None, matrix, TOO_LARGE)
         pixels = np.full((height, width), WHITE, dtype=np.uint8)
-        bitmap = raw.FPDFBitmap_CreateEx(
-            width, height, raw.FPDFBitmap_Gray, pixels.ctypes.data_as(ctypes.c_void_p), width
-        )
-        # y counts from the top here; keep the lower edge on a pixel corner, as the baseline hangs on it.
-        shift = height - height_bp * scale
-        matrix = raw.FS_MATRIX(scale, 0, 0, scale, 0, shift)
-        clip = raw.FS_RECTF(0, 0, width, height)
-        raw.FPDF_RenderPageBitmapWithMatrix(bitmap, page, matrix, clip, 0)
+        buffer = pixels.ctypes.data_as(ctypes.c_void_p)
+        bitmap = raw.FPDFBitmap_CreateEx(width, height, raw.FPDFBitmap_Gray, buffer, width)
+        downward = raw.FS_MATRIX(cos, -sin, sin, cos, left, top)
+        raw.FPDF_RenderPageBitmapWithMatrix(bitmap, page, downward, raw.FS_RECTF(0, 0, width, height), 0)
         raw.FPDFBitmap_Destroy(bitmap)
     finally:
         raw.FPDF_ClosePage(page)
+    return _crop(pixels, matrix)
+
+
+def _crop(pixels: Pixels, matrix: Matrix) -> PageImage:
     box = ink_box(pixels)
     if box is None:
-        return PageImage(None, (scale, 0, 0, -scale, 0, height))
+        return PageImage(None, matrix, EMPTY)
     left, top, right, bottom = box
-    return PageImage(pixels[top:bottom, left:right].copy(), (scale, 0, 0, -scale, -left, height - top))
+    if left == 0 or top == 0 or bottom == pixels.shape[0] or right == pixels.shape[1]:
+        return PageImage(None, matrix, TOO_LARGE)
+    a, b, c, d, e, f = matrix
+    return PageImage(pixels[top:bottom, left:right].copy(), (a, b, c, d, e - left, f - top))
 
 
 def ink_box(pixels: Pixels) -> tuple[int, int, int, int] | None:
@@ -80,5 +93,5 @@ def ink_box(pixels: Pixels) -> tuple[int, int, int, int] | None:
     rows = np.flatnonzero(pixels.min(axis=1, initial=WHITE) < WHITE)
     if not rows.size:
         return None
-    columns = np.flatnonzero(pixels[rows[0] : rows[-1] + 1].min(axis=0) < WHITE)
+    columns = np.flatnonzero(pixels[rows[0] : rows[-1] + 1].min(axis=0, initial=WHITE) < WHITE)
     return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from i2l.images.rasterize import Pixels, rasterize_pages
+from i2l.images.rasterize import EMPTY, TOO_LARGE, Pixels, rasterize_pages
 from i2l.images.styles import PAPER, Style
 from i2l.images.tex import compile_formulas
 
-EMPTY = "empty"
+MESSAGES: Final = {EMPTY: "the formula draws nothing", TOO_LARGE: "the formula is larger than its page"}
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels, half-open
 
@@ -29,13 +30,13 @@ def render_formulas(
     """Render every formula; one result each, in order."""
     batch = compile_formulas(formulas, style=style, timeout_s=timeout_s)
     pages = [verdict.page for verdict in batch.formulas if verdict.page is not None]
-    images = rasterize_pages(batch.pdf, pages, dpi=style.dpi) if pages else iter(())
+    images = rasterize_pages(batch.pdf, pages, dpi=style.dpi)
     results = []
     for formula, verdict in zip(formulas, batch.formulas, strict=True):
         if verdict.page is None:
             results.append(RenderResult(formula, verdict.reason, verdict.message))
             continue
         image = next(images)
-        reason, message = (EMPTY, "the formula draws nothing") if image.pixels is None else (None, "")
-        results.append(RenderResult(formula, reason, message, image.pixels))
+        message = MESSAGES[image.reason] if image.reason else ""
+        results.append(RenderResult(formula, image.reason, message, image.pixels))
     return results

@@ -104,7 +104,7 @@ def run_pdflatex(
     """
     with tempfile.TemporaryDirectory(prefix="i2l-tex-") as name:
         folder = Path(name)
-        (folder / f"{JOB}.tex").write_text(source, encoding="utf-8", errors="surrogateescape")
+        (folder / f"{JOB}.tex").write_text(source, encoding="utf-8", errors="backslashreplace")
         for file_name, content in (files or {}).items():
             (folder / file_name).write_bytes(content)
         limits = [str(cpu_s), str(max_file_bytes // 512), str(_MEMORY_BYTES // 1024)]

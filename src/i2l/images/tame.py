@@ -58,6 +58,10 @@ _CONTROL: Final = re.compile(
 )
 # What is left must be printable ASCII; no $, no comment, no ^^41 for A, no control symbol but those above.
 _ODD: Final = re.compile(r"[^ -~\t\n]|[$%\\]|\^\^|\n[ \t]*\n")
+# A count that TeX would loop over: *{99999}{c}, \multicolumn{99999}.
+_COUNTED: Final = re.compile(
+    r"(?<![A-Za-z])\*\s*\{\s*\d|(?:multicolumn|cline|alignedat\})\s*\{[^}]*\d\s*\d\s*\d"
+)
 
 
 def find_wild(formulas: Sequence[str], style: Style, *, extra: Iterable[str] = ()) -> set[int]:
@@ -79,7 +83,7 @@ def find_wild(formulas: Sequence[str], style: Style, *, extra: Iterable[str] = (
 
 def _is_plain(formula: str) -> bool:
     rest = _CONTROL.sub(" ", formula)
-    if len(formula) > _MAX_CHARACTERS or _ODD.search(rest):
+    if len(formula) > _MAX_CHARACTERS or _ODD.search(rest) or _COUNTED.search(formula):
         return False
     depth = 0
     for brace in re.findall("[{}]", rest):
@@ -98,10 +102,10 @@ def _harmless_names(style: Style, names: set[str]) -> set[str]:
     if new := sorted(names - known.keys()):
         questions = (
             rf"\immediate\write-1{{i2l:name {name} \ifcsname {name}\endcsname"
-            rf"\expandafter\meaning\csname {name}\endcsname\else\mathchar\fi}}"
+            rf"\expandafter\meaning\csname {name}\endcsname\else ?\fi}}"
             for name in new
         )
         log = run_pdflatex(document(style, questions), draft=True).log
         answers = dict(re.findall(r"^i2l:name (\w+) (.*)$", log, re.MULTILINE))
-        known.update({name: answers.get(name, "").startswith(r"\mathchar") for name in new})
+        known.update({name: answers.get(name, "").startswith(("?", '\\mathchar"')) for name in new})
     return {name for name in names if known[name]}

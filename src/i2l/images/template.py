@@ -13,13 +13,13 @@ from typing import Final
 from i2l.images.styles import Style, preamble
 
 MARGIN_BP: Final = 36
-ROOMY_MARGIN_BP: Final = 720
+ROOMY_MARGIN_BP: Final = 360
 MAX_SIDE_PT: Final = 4000  # of a formula; at 300 dpi that is 16,600 px
 
 # Ink may lie far outside the box that TeX knows of: such formulas get a page with room around them.
 _STRAYS: Final = re.compile(
-    r"\\(?:!|(?:hspace|vspace|hskip|vskip|kern|mkern|mskip|llap|rlap|clap|mathllap|mathrlap|mathclap|smash|raise"
-    r"|lower|raisebox|makebox|framebox|lefteqn|neg\w*space|rule|skew|ooalign)(?![A-Za-z]))"
+    r"\\(?:llap|rlap|clap|math[lrc]lap|smash|raise|lower|raisebox|makebox|framebox|lefteqn|skew|ooalign)"
+    r"(?![A-Za-z])|skip[ {]*-|kern[ {]*-|space\*?[ {]*-|(?:\\!.{0,9}){6}|\\hss"
 )
 
 _MACROS: Final = r"""
@@ -38,6 +38,7 @@ _MACROS: Final = r"""
   \setbox\itlouter\hbox{\unhcopy\itlbox}% TeX calls a display wider than the line as wide as the line
   \ifdim\wd\itlouter>\wd\itlbox \wd\itlbox=\wd\itlouter \fi
   \ifdim\wd\itlbox>@MAX@pt \itllog{large \itlkey}\else
+  \ifdim\wd\itlbox<-300pt \itllog{large \itlkey}\else % wider than TeX can count
   \ifdim\dimexpr\ht\itlbox/2+\dp\itlbox/2\relax>\dimexpr@MAX@pt/2\relax \itllog{large \itlkey}\else
     \itlbottom=\numexpr 36*((\dp\itlbox+\itlmargin)/\dimexpr36bp\relax+1)\relax
     \itltop=\numexpr (\ht\itlbox+\itlmargin)/\dimexpr1bp\relax+1\relax
@@ -45,7 +46,7 @@ _MACROS: Final = r"""
     \pdfpageheight=\numexpr \itltop+\itlbottom\relax bp
     \pdfhorigin=\itlmargin \pdfvorigin=\dimexpr\itltop bp-\ht\itlbox\relax
     \RawShipout\box\itlbox
-  \fi\fi
+  \fi\fi\fi
   \global\itlmargin=@MARGIN@bp
   \itllog{end \itlkey\space\itlstate\itlrest}}
 \itlmargin=@MARGIN@bp
@@ -77,26 +78,41 @@ TOKEN_MARK: Final = "itltoken"
 _TOKEN_MACRO: Final = r"""
 \def\itltoken#1{\pdfliteral direct{/#1 MP}}
 """
+# A formula in a process of its own loses what reads files without asking `openin_any`, what writes raw PDF, and
+# what could hide a huge page by compressing it: under the names of pdfTeX and those that expl3 gives them
+# (\\tex_pdfobj:D, \\tex_mapfile:D).
+_BANNED: Final = (
+    "obj ximage mapfile mapline filedump filesize filemoddate mdfivesum primitive literal xform pageresources"
+    " xformresources pageattr pagesattr catalog annot startlink thread colorstack setmatrix compresslevel special"
+)
+_BAN: Final = r"""
+\def\itlban#1 {\ifx\relax#1\else
+  \expandafter\let\csname pdf#1\endcsname\undefined \expandafter\let\csname tex_pdf#1:D\endcsname\undefined
+  \expandafter\let\csname #1\endcsname\undefined \expandafter\let\csname tex_#1:D\endcsname\undefined
+  \expandafter\itlban\fi}
+\AtBeginDocument{\itlban @BANNED@ \relax\space}
+"""
 CLEAN: Final = "0v-1"  # after a formula: outermost group, vertical mode, and nothing left over
 
 
-def document(style: Style, body: Iterable[str]) -> str:
-    """A whole LaTeX document for ``style`` with ``body`` in it."""
-    macros = _MACROS + (_DISPLAY if style.display else _INLINE) + _TOKEN_MACRO
+def document(style: Style, body: Iterable[str], *, trusted: bool = True) -> str:
+    """A whole LaTeX document for ``style`` with ``body`` in it; one not ``trusted`` is cut down first."""
+    macros = _MACROS + (_DISPLAY if style.display else _INLINE) + _TOKEN_MACRO + ("" if trusted else _BAN)
     values = {
         "MARGIN": str(MARGIN_BP),
         "ROOMY": str(ROOMY_MARGIN_BP),
         "MAX": str(MAX_SIDE_PT),
         "PAGE": str(MAX_SIDE_PT + 2 * ROOMY_MARGIN_BP + 72),
+        "BANNED": _BANNED,
         "BOLD": r"\boldmath" if style.bold else "",
     }
     macros = re.sub("@([A-Z]+)@", lambda match: values[match[1]], macros)
     return "\n".join([preamble(style), macros, r"\begin{document}", *body, r"\end{document}", ""])
 
 
-def formula_lines(key: int, formula: str) -> str:
+def formula_lines(key: int, formula: str, *, roomy: bool = False) -> str:
     """What draws a formula as the next page."""
-    room = r"\itlroom" if _STRAYS.search(formula) else ""
+    room = r"\itlroom" if roomy or _STRAYS.search(formula) else ""
     return f"{room}\\itlbegin{{{key}}}\n{formula}\n\\itlend"
 
 

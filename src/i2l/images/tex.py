@@ -83,6 +83,7 @@ class _Outcome:
     errors: dict[int, tuple[str, str]] = field(default_factory=dict)  # reason and message
     killer: int | None = None  # the process ended inside this one
     unreached: list[int] = field(default_factory=list)
+    cut: bool = False  # a limit ended the process, and its log is not whole
 
     @property
     def clean(self) -> bool:
@@ -134,15 +135,20 @@ class _Batch:
         """Those of ``keys`` that raise an error, and those that end the process."""
         errors: dict[int, tuple[str, str]] = {}
         killers: set[int] = set()
-        outcome = outcome or self.run(keys, draft=True)
-        while True:
-            errors |= outcome.errors
-            if outcome.killer is not None:
-                errors.pop(outcome.killer, None)
-                killers.add(outcome.killer)
-            if not outcome.unreached:
-                return errors, killers
-            outcome = self.run(outcome.unreached, draft=True)
+        pending = [keys]
+        while pending:
+            keys = pending.pop()
+            outcome = outcome or self.run(keys, draft=True)
+            if not outcome.cut:
+                errors |= outcome.errors
+                killers |= set() if outcome.killer is None else {outcome.killer}
+                pending += [outcome.unreached] if outcome.unreached else []
+            elif len(keys) == 1:
+                killers |= set(keys)
+            else:
+                pending += [keys[: len(keys) // 2], keys[len(keys) // 2 :]]
+            outcome = None
+        return {key: error for key, error in errors.items() if key not in killers}, killers
 
     def run_until_clean(self, keys: list[int]) -> _Outcome:
         """The outcome of a clean run of those of ``keys`` that allow one; the others are failed."""
@@ -167,7 +173,8 @@ class _Batch:
 
     def run_alone(self, key: int) -> None:
         """Give a formula a process of its own: it can only harm itself."""
-        source = document(self.style, [formula_lines(key, self.formulas[key])])
+        lines = formula_lines(key, self.formulas[key], roomy=True)
+        source = document(self.style, [lines], trusted=False)
         result = run_pdflatex(source, cpu_s=self.timeout_s, max_file_bytes=_ALONE_FILE_BYTES)
         if result.timed_out:
             return self.fail(key, TIMEOUT, f"TeX was not done after {self.timeout_s} s")
@@ -209,7 +216,7 @@ def _read_outcome(result: TexRunResult, keys: Sequence[int]) -> _Outcome:
             culprit = keys[reached - 1] if current is None else current
             outcome.errors.setdefault(culprit, (TEX_ERROR, _with_command(message, result.log[event.end() :])))
         elif kind == "large":
-            outcome.errors[int(number)] = (TOO_LARGE, "larger than the largest page")
+            outcome.errors.setdefault(int(number), (TOO_LARGE, "larger than the largest page"))
         elif kind == "begin" and current is None and int(number) == keys[reached]:
             current = int(number)
         elif kind == "end" and current == int(number):
@@ -219,6 +226,7 @@ def _read_outcome(result: TexRunResult, keys: Sequence[int]) -> _Outcome:
                 break
         else:
             break
+    outcome.cut = result.timed_out or result.killed
     if current is not None:
         outcome.killer, reached = current, reached + 1
     outcome.unreached = list(keys[reached:])
