@@ -6,6 +6,7 @@ import typer
 from rich.console import Console
 
 from i2l import __version__
+from i2l.cli.build import build
 from i2l.cli.normalize import normalize
 from i2l.errors import I2LError
 
@@ -17,7 +18,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
-for command in (normalize,):
+for command in (normalize, build):
     app.command()(command)
 
 

@@ -1,0 +1,124 @@
+"""`i2l build`: lists of formulas in, a dataset folder out."""
+
+from collections import Counter
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+class _Engine(StrEnum):
+    LOCAL = "local"
+    RAY = "ray"
+
+
+class _Published(StrEnum):
+    IM2LATEX_100K = "im2latex-100k"
+
+
+def build(
+    out: Annotated[Path, typer.Option(help="Folder of the dataset; it appears when all of it is there.")],
+    formulas: Annotated[
+        list[Path] | None,
+        typer.Option(help="File with one formula a line, plain, .xz or .gz. May be repeated."),
+    ] = None,
+    more_formulas: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILES]...", help="More such files.", show_default=False)
+    ] = None,
+    recipe: Annotated[str, typer.Option(help="im2latex-90k, i2l-140k or world.")] = "im2latex-90k",
+    val: Annotated[
+        Path | None, typer.Option(help="Formulas to validate on; then all of --formulas trains.")
+    ] = None,
+    test: Annotated[Path | None, typer.Option(help="Formulas to test on; likewise.")] = None,
+    val_fraction: Annotated[
+        float | None, typer.Option(help="Share drawn for val if no split is given; default: the recipe's.")
+    ] = None,
+    test_fraction: Annotated[float | None, typer.Option(help="Share drawn for test; likewise.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the drawn splits, and of the styles of `world`.")] = 0,
+    published: Annotated[
+        _Published | None,
+        typer.Option("--from", help="Read a published dataset from the folder FILES instead of formulas."),
+    ] = None,
+    macros: Annotated[
+        Path | None, typer.Option(help=r"A preamble whose simple `\newcommand` and `\def` are written out.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Read no more lines to train on than this.")
+    ] = None,
+    compact: Annotated[
+        bool, typer.Option("--compact", help="Store vector pages, drawn when read: a thirtieth of the size.")
+    ] = False,
+    boxes: Annotated[
+        bool | None,
+        typer.Option("--boxes/--no-boxes", help="Store the box of every token; default: not if compact."),
+    ] = None,
+    engine: Annotated[_Engine, typer.Option(help="Who does the work.")] = _Engine.LOCAL,
+    address: Annotated[
+        str | None, typer.Option(help="Of a Ray cluster; default: one started on this machine.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one for each core.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
+) -> None:
+    """Normalise, render, filter and split formulas into a dataset of Parquet shards, with a report.
+
+    Every line gets a verdict, in OUT/verdicts.parquet. Killed at any moment, the same command goes on.
+
+    Examples:
+
+        i2l build --formulas a.txt b.txt.xz --out data/mine --recipe im2latex-90k
+
+        i2l build --formulas train.txt --val val.txt --test test.txt --out data/official
+
+        i2l build --from im2latex-100k downloads/im2latex --out data/90k
+    """
+    from i2l.errors import I2LError, require_extra
+
+    for module in ("pyarrow", "pypdfium2"):
+        require_extra(module, "data")
+    from i2l.dataset.build import BuildOptions, EngineOptions, build_dataset
+    from i2l.dataset.recipes import find_recipe
+    from i2l.dataset.sources import im2latex_sources, text_sources
+
+    paths = [*(formulas or []), *(more_formulas or [])]
+    if published is None:
+        sources = text_sources(paths, val=val, test=test, limit=limit)
+    elif len(paths) != 1 or formulas or val or test:
+        raise I2LError(
+            f"Name the folder of the dataset, and nothing else: i2l build --from {published.value} DIR"
+        )
+    else:
+        sources = im2latex_sources(paths[0], limit=limit)
+    chosen = find_recipe(recipe)
+    chosen = replace(
+        chosen,
+        val_fraction=chosen.val_fraction if val_fraction is None else val_fraction,
+        test_fraction=chosen.test_fraction if test_fraction is None else test_fraction,
+    )
+    dataset = build_dataset(
+        sources,
+        out=out,
+        options=BuildOptions(
+            recipe=chosen,
+            seed=seed,
+            compact=compact,
+            boxes=not compact if boxes is None else boxes,
+            macros=macros,
+        ),
+        engine=EngineOptions(name=engine.value, jobs=jobs, address=address),
+        quiet=quiet,
+    )
+    if not quiet:
+        _print_summary(dataset.card, out)
+
+
+def _print_summary(card: dict[str, Any], out: Path) -> None:
+    totals: Counter[str] = Counter()
+    for verdicts in card["verdicts"].values():
+        totals.update(verdicts)
+    splits = ", ".join(f"{name} {split['num_samples']:,}" for name, split in card["splits"].items())
+    typer.echo(f"{out}: {card['num_kept']:,} samples of {card['num_given']:,} lines ({splits})")
+    for verdict, count in totals.most_common():
+        typer.echo(f"{count:10,}  {verdict}")
+    typer.echo(f"Look at {out / 'report.html'}")

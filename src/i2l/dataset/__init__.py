@@ -1,0 +1,1 @@
+"""Formulas in, a dataset on disk out; and the reader that gives its samples to everything after it."""

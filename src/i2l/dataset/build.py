@@ -1,0 +1,298 @@
+"""Formulas to a dataset: the stages in their order, each taken up where an earlier run left it."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from i2l import __version__
+from i2l.dataset.card import summarize, write_card, write_readme
+from i2l.dataset.engines import Engine, LocalEngine, RayEngine
+from i2l.dataset.filters import UNASSIGNED, select_lines
+from i2l.dataset.format import CARD_FILE, FORMAT, VERDICTS_FILE, VOCABULARY_FILE, DatasetReader
+from i2l.dataset.progress import BuildProgress
+from i2l.dataset.recipes import SPLITS, Recipe
+from i2l.dataset.report import write_report
+from i2l.dataset.settle import VERDICTS, Settlement, count_tokens, settle, train_token_counts
+from i2l.dataset.shards import ShardOptions, lay_out_pages, lay_out_shards, write_pages, write_shard
+from i2l.dataset.sources import LineNames, Source, file_sha256
+from i2l.dataset.stages import LINES, SELECTED, StageOptions, normalize_part, render_part
+from i2l.dataset.work import (
+    BuildError,
+    Plan,
+    WorkFolder,
+    disk_errors_explained,
+    plan_differences,
+    read_part,
+    write_part,
+)
+from i2l.files import atomic_write
+from i2l.formulas.macros import Macros
+from i2l.formulas.vocabulary import Vocabulary
+from i2l.images.sandbox import pdflatex_path
+
+PART_LINES = 2_000  # about 4 s of work, which is what a kill can cost
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """What the bytes of the dataset depend on, besides its inputs."""
+
+    recipe: Recipe
+    seed: int = 0  # of the splits, and of the styles where a recipe draws them
+    compact: bool = False  # vector pages instead of pixels
+    boxes: bool = True
+    macros: Path | None = None  # a preamble whose definitions are written out
+    part_lines: int = PART_LINES
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Who does the work; nothing here changes the result."""
+
+    name: str = "local"  # or "ray"
+    jobs: int | None = None  # None: one for each core
+    address: str | None = None  # of a Ray cluster; None: start one on this machine
+
+    def start(self, scratch: Path) -> Engine:
+        """Make the engine.
+
+        Raises:
+            BuildError: if there is none of that name.
+        """
+        if self.name == "local":
+            return LocalEngine(jobs=self.jobs or os.cpu_count() or 1, scratch=scratch)
+        if self.name == "ray":
+            return RayEngine(address=self.address, jobs=self.jobs)
+        raise BuildError(f"No engine is called {self.name!r}; choose local or ray.")
+
+
+def build_dataset(
+    sources: Sequence[Source],
+    *,
+    out: Path,
+    options: BuildOptions,
+    engine: EngineOptions | None = None,
+    quiet: bool = False,
+) -> DatasetReader:
+    """Build a dataset, or go on with one that was interrupted; `out` appears when all of it is there.
+
+    Raises:
+        BuildError: if `out` holds something else, or the build cannot go on.
+        LinesError: if an input file cannot be read.
+        InputError: if an input is not what it should be.
+        TexError: if a style cannot be drawn on this machine.
+    """
+    plan = make_plan(sources, options)
+    work = WorkFolder(out.parent / f".{out.name}.work")
+    if (out / CARD_FILE).exists():
+        dataset = DatasetReader(out)
+        if differing := plan_differences(dataset.card["plan"], plan):
+            raise BuildError(
+                f"{out} holds a dataset that differs in: {', '.join(differing)}. Choose another --out."
+            )
+    else:
+        if out.exists() and (os.path.ismount(out) or not out.is_dir() or any(out.iterdir())):
+            raise BuildError(f"{out} is in use; choose an --out that does not exist yet.")
+        with disk_errors_explained(out.parent), work.claimed(plan), BuildProgress(quiet=quiet) as progress:
+            workers = (engine or EngineOptions()).start(work.scratch)
+            _Build(sources, options, work, plan, workers, progress).run(name=out.name)
+            os.rename(work.result, out)
+        dataset = DatasetReader(out)
+    shutil.rmtree(work.path, ignore_errors=True)
+    return dataset
+
+
+def make_plan(sources: Sequence[Source], options: BuildOptions) -> Plan:
+    """Write down all that the bytes of the dataset depend on."""
+    banner = subprocess.run([pdflatex_path(), "--version"], capture_output=True, text=True, check=True).stdout
+    return {
+        "format": FORMAT,
+        "inputs": [
+            {
+                "name": source.name,
+                "split": source.split,
+                "limit": source.limit,
+                "sha256": [file_sha256(path) for path in source.files()],
+            }
+            for source in sources
+        ],
+        "recipe": asdict(options.recipe),
+        "seed": options.seed,
+        "form": "compact" if options.compact else "pixels",
+        "boxes": options.boxes,
+        "macros": options.macros and file_sha256(options.macros),
+        "part_lines": options.part_lines,
+        "versions": {
+            "i2l": __version__,
+            **{package: version(package) for package in ("pillow", "pyarrow", "pypdfium2")},
+            "pdflatex": banner.partition("\n")[0],
+        },
+    }
+
+
+class _Build:
+    """One build at work in its folder."""
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        options: BuildOptions,
+        folder: WorkFolder,
+        plan: Plan,
+        engine: Engine,
+        progress: BuildProgress,
+    ) -> None:
+        self.sources = sources
+        self.options = options
+        self.folder = folder
+        self.plan = plan
+        self.engine = engine
+        self.progress = progress
+        self.stage_options = StageOptions(
+            folder=folder,
+            recipe=options.recipe,
+            seed=options.seed,
+            boxes=options.boxes,
+            compact=options.compact,
+            macros=None if options.macros is None else Macros.load(options.macros),
+        )
+
+    def run(self, *, name: str) -> None:
+        """Do what is left to do; the name is for titles."""
+        self.names = self.cut_lines()
+        self.num_parts = -(-len(self.names) // self.options.part_lines)
+        self.run_parts("normalize", "normalized", partial(normalize_part, self.stage_options))
+        self.select()
+        self.run_parts("render", "rendered", partial(render_part, self.stage_options))
+        counts = count_tokens(self.folder, self.num_parts)
+        settlement, kept_counts = self.settle(counts)
+        Vocabulary.from_formula_tokens(kept_counts).save(self.folder.result / VOCABULARY_FILE)
+        files = self.write_files(settlement)
+        card = summarize(self.plan, settlement, files=files, num_tokens=len(kept_counts))
+        write_report(self.folder.result, card, settlement, counts=kept_counts, name=name)
+        write_readme(self.folder.result, card, name=name)
+        write_card(self.folder.result, card)
+
+    def cut_lines(self) -> LineNames:
+        """Copy the inputs into parts of equal length, so that any worker can read any part."""
+        done = self.folder.path / "lines.json"
+        if not done.exists():
+            num_lines = [0] * len(self.sources)
+            lines = self.read_sources(num_lines)
+            index = 0
+            while rows := list(islice(lines, self.options.part_lines)):
+                write_part(self.folder.part("lines", index), pa.Table.from_pylist(rows, schema=LINES))
+                index += 1
+            with atomic_write(done) as file:
+                json.dump(num_lines, file)
+        num_lines = json.loads(done.read_text(encoding="utf-8"))
+        if sum(num_lines) == 0:
+            raise BuildError("The inputs hold no lines.")
+        return LineNames(names=[source.name for source in self.sources], num_lines=num_lines)
+
+    def read_sources(self, num_lines: list[int]) -> Iterator[dict[str, object]]:
+        for index, source in enumerate(self.sources):
+            split = UNASSIGNED if source.split is None else SPLITS.index(source.split)
+            for line in source.lines():
+                num_lines[index] += 1
+                yield {"split": split, "text": line}
+
+    def run_parts(self, title: str, stage: str, task: Callable[[int], None]) -> None:
+        """Run a stage over the parts of the input that are still missing."""
+        missing = self.folder.missing(stage, self.num_parts)
+        size, total = self.options.part_lines, len(self.names)
+        sizes = {part: min(size, total - part * size) for part in missing}
+        with self.progress.stage(
+            title, total=total, unit="lines", done=total - sum(sizes.values())
+        ) as advance:
+            for part in self.engine.run(task, missing):
+                advance(sizes[part])
+
+    def run_files(self, title: str, files: Sequence[str], task: Callable[[int], None]) -> None:
+        """Run a stage over the files of the result that are still missing."""
+        missing = [index for index, name in enumerate(files) if not (self.folder.result / name).exists()]
+        with self.progress.stage(
+            title, total=len(files), unit="files", done=len(files) - len(missing)
+        ) as advance:
+            for _ in self.engine.run(task, missing):
+                advance(1)
+
+    def select(self) -> None:
+        """Run the rules that need all lines, and write their verdicts part by part."""
+        parts = range(self.num_parts)
+        if not self.folder.missing("selected", self.num_parts):
+            return
+        columns = ["reason", "fingerprint", "key", "draw"]
+        table = pa.concat_tables(read_part(self.folder.part("normalized", i)).select(columns) for i in parts)
+        given = pa.concat_tables(read_part(self.folder.part("lines", i)).select(["split"]) for i in parts)
+        reasons, fingerprints, keys, draws = (
+            table[name].fill_null(0).to_numpy().astype(dtype)
+            for name, dtype in zip(columns, (np.uint8, np.uint64, np.uint64, np.uint64), strict=True)
+        )
+        selection = select_lines(
+            given_splits=given["split"].to_numpy(),
+            reasons=reasons,
+            fingerprints=fingerprints,
+            keys=keys,
+            draws=draws,
+            val_fraction=self.options.recipe.val_fraction,
+            test_fraction=self.options.recipe.test_fraction,
+        )
+        selected = pa.table([selection.splits, selection.reasons, selection.others], schema=SELECTED)
+        for index in parts:
+            rows = selected.slice(index * self.options.part_lines, self.options.part_lines)
+            write_part(self.folder.part("selected", index), rows)
+
+    def settle(self, counts: Counter[str]) -> tuple[Settlement, Counter[str]]:
+        """Give every line its verdict, and write them all down."""
+        minimum = self.options.recipe.min_token_count
+        kept_counts = train_token_counts(self.folder, self.num_parts, counts=counts, minimum=minimum)
+        with (
+            atomic_write(self.folder.result / VERDICTS_FILE, "wb") as file,
+            pq.ParquetWriter(file, VERDICTS, compression="zstd") as writer,
+        ):
+            settlement = settle(
+                self.folder,
+                self.num_parts,
+                part_lines=self.options.part_lines,
+                names=self.names,
+                vocabulary=kept_counts.keys(),
+                counts=counts,
+                minimum=minimum,
+                write_verdicts=writer.write_table,
+            )
+        if not settlement.rows[SPLITS[0]]:
+            raise BuildError("No training formula is left; see the counts above, and choose another recipe.")
+        return settlement, kept_counts
+
+    def write_files(self, settlement: Settlement) -> list[str]:
+        """Write the shards, and the pages of the compact form; name the shards."""
+        options = ShardOptions(
+            folder=self.folder,
+            part_lines=self.options.part_lines,
+            names=self.names,
+            compact=self.options.compact,
+            boxes=self.options.boxes,
+        )
+        lines = {split: np.asarray(rows) for split, rows in settlement.rows.items() if rows}
+        pages: dict[str, pa.Table] = {}
+        if self.options.compact:
+            files, pages = lay_out_pages(
+                self.folder, lines, looks=list(settlement.looks), looks_of=settlement.looks_of
+            )
+            self.run_files("pages", files, partial(write_pages, options))
+        files = lay_out_shards(self.folder, lines, pages)
+        self.run_files("shards", files, partial(write_shard, options))
+        return files

@@ -1,0 +1,108 @@
+"""Engines: who runs the parts of a stage. Local processes, or Ray Data; the parts do not know which."""
+
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Protocol
+
+from i2l.dataset.work import BuildError
+from i2l.errors import require_extra
+
+Task = Callable[[int], None]
+
+
+class Engine(Protocol):
+    """Runs a task for each of many numbers, in any order, and names each number as it is done."""
+
+    def run(self, task: Task, parts: Sequence[int]) -> Iterator[int]:
+        """Give the number of every finished part; the first failure is raised."""
+
+
+class LocalEngine:
+    """Processes of this machine; with one job, this process itself."""
+
+    def __init__(self, *, jobs: int, scratch: Path) -> None:
+        self.jobs = jobs
+        self.scratch = scratch
+
+    def run(self, task: Task, parts: Sequence[int]) -> Iterator[int]:
+        """Run the task for each part.
+
+        Raises:
+            BuildError: if a worker process dies.
+        """
+        if self.jobs == 1 or len(parts) < 2:
+            for part in parts:
+                task(part)
+                yield part
+            return
+        with ProcessPoolExecutor(
+            max_workers=min(self.jobs, len(parts)),
+            mp_context=multiprocessing.get_context("spawn"),  # safe whatever threads the caller has
+            initializer=_start_worker,
+            initargs=(str(self.scratch),),
+        ) as pool:
+            futures = {pool.submit(task, part): part for part in parts}
+            try:
+                for future in as_completed(futures):
+                    future.result()
+                    yield futures[future]
+            except BrokenProcessPool as error:
+                raise BuildError(
+                    "A worker process was killed, probably for want of memory; "
+                    "repeat the command to go on, with fewer --jobs if it happens again."
+                ) from error
+            finally:
+                pool.shutdown(wait=True, cancel_futures=True)
+
+
+class RayEngine:
+    """Ray Data on one machine or a cluster whose nodes share the file system of the output folder."""
+
+    def __init__(self, *, address: str | None, jobs: int | None) -> None:
+        self._ray = require_extra("ray", "cluster")
+        require_extra("ray.data", "cluster")
+        if not self._ray.is_initialized():
+            self._ray.init(
+                address=address,
+                num_cpus=jobs if address is None else None,
+                include_dashboard=False if address is None else None,
+                log_to_driver=False,
+            )
+        self._ray.data.DataContext.get_current().enable_progress_bars = False
+
+    def run(self, task: Task, parts: Sequence[int]) -> Iterator[int]:
+        """Run the task for each part, one Ray task a part; Ray repeats those of a lost node."""
+
+        def run_row(row: dict[str, int]) -> dict[str, int]:
+            task(row["item"])
+            return row
+
+        if parts:
+            dataset = self._ray.data.from_items(list(parts), override_num_blocks=len(parts))
+            for row in dataset.map(run_row).iter_rows():
+                yield row["item"]
+
+
+def _start_worker(scratch: str) -> None:
+    """Keep temporary files in the work folder; end at once with Ctrl-C, or when the build itself is killed.
+
+    At once: the same Ctrl-C reaches TeX, and a worker that lived on would call the formula a failure.
+    """
+    tempfile.tempdir = scratch
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # this runs in a child
+
+    def end_with_parent() -> None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()

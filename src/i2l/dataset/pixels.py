@@ -1,0 +1,141 @@
+"""Pixels of many samples at once: several processes decode into one flat buffer.
+
+The sizes are known beforehand, so every sample has its place in the buffer before any is decoded; the
+workers write there through a shared file, and no pixels are sent between processes.
+"""
+
+import io
+import lzma
+import multiprocessing
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.parquet as pq
+from PIL import Image
+
+from i2l.dataset.draw import style_from_text
+from i2l.errors import I2LError
+from i2l.images.rasterize import Pixels, rasterize_pages
+
+SAMPLES_PER_TASK = 500
+MIN_SAMPLES_FOR_PROCESSES = 2_000  # below, starting them takes longer than the work
+
+
+class DatasetError(I2LError):
+    """A dataset that cannot be read."""
+
+
+@dataclass(frozen=True)
+class StoredSamples:
+    """Samples that lie in one file, in the order of their places there."""
+
+    file: Path
+    places: npt.NDArray[np.int32]  # rows of a Parquet shard, or pages of a file of vector pages
+    styles: list[str]  # of vector pages only: what to draw them with
+    shapes: npt.NDArray[np.int32]  # height, width
+    offsets: npt.NDArray[np.int64]  # where the pixels go
+
+    def split(self, size: int) -> "Iterator[StoredSamples]":
+        """Cut into pieces of at most `size` samples."""
+        for start in range(0, len(self.places), size):
+            piece = slice(start, start + size)
+            yield StoredSamples(
+                self.file, self.places[piece], self.styles[piece], self.shapes[piece], self.offsets[piece]
+            )
+
+
+@dataclass(frozen=True)
+class PixelBuffer:
+    """The pixels of many samples, one after another, row by row."""
+
+    data: Pixels  # flat
+    offsets: npt.NDArray[np.int64]  # one more than there are samples
+    shapes: npt.NDArray[np.int32]  # height, width
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    def __getitem__(self, index: int) -> Pixels:
+        height, width = self.shapes[index]
+        return self.data[self.offsets[index] : self.offsets[index + 1]].reshape(height, width)
+
+
+def decode(samples: StoredSamples) -> Iterator[Pixels]:
+    """Give the pixels of the samples, one by one.
+
+    Raises:
+        DatasetError: if they are not of the size that the dataset says.
+    """
+    read = _read_images if samples.file.suffix == ".parquet" else _draw_pages
+    for place, shape, pixels in zip(samples.places, samples.shapes, read(samples), strict=True):
+        if pixels is None or pixels.shape != tuple(shape):
+            raise DatasetError(
+                f"Sample {place} of {samples.file} is not {shape[0]} x {shape[1]} px. If the file is whole "
+                "(see verify), this rasteriser differs from the one that built the dataset: build it again."
+            )
+        yield pixels
+
+
+def load_pixels(files: Sequence[StoredSamples], shapes: npt.NDArray[np.int32], *, jobs: int) -> PixelBuffer:
+    """Decode samples of many files, with several processes if there are many, into one buffer."""
+    offsets = pixel_offsets(shapes)
+    num_pixels = int(offsets[-1])
+    if jobs == 1 or len(shapes) < MIN_SAMPLES_FOR_PROCESSES:
+        data = np.empty(num_pixels, dtype=np.uint8)
+        for samples in files:
+            _fill(data, samples)
+        return PixelBuffer(data, offsets, shapes)
+    with tempfile.NamedTemporaryFile(prefix="i2l-pixels-") as file:
+        os.truncate(file.name, num_pixels)
+        data = np.memmap(file.name, dtype=np.uint8, mode="r+", shape=(num_pixels,))
+        tasks = [piece for samples in files for piece in samples.split(SAMPLES_PER_TASK)]
+        with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+            list(pool.map(partial(_fill_file, Path(file.name)), tasks))
+    return PixelBuffer(data, offsets, shapes)  # the file is gone from its folder; its pages live on here
+
+
+def pixel_offsets(shapes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """Give where each sample starts in a flat buffer, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(shapes.astype(np.int64).prod(axis=1))])
+
+
+def _fill_file(path: Path, samples: StoredSamples) -> None:
+    _fill(np.memmap(path, dtype=np.uint8, mode="r+"), samples)
+
+
+def _fill(data: Pixels, samples: StoredSamples) -> None:
+    for offset, pixels in zip(samples.offsets, decode(samples), strict=True):
+        data[offset : offset + pixels.size] = pixels.ravel()
+
+
+def _read_images(samples: StoredSamples) -> Iterator[Pixels]:
+    file = pq.ParquetFile(samples.file)
+    sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    groups = np.searchsorted(starts, samples.places, side="right") - 1
+    for group, members in groupby(range(len(groups)), key=groups.__getitem__):
+        images = file.read_row_group(group, columns=["image"])["image"]
+        for member in members:
+            image = images[int(samples.places[member] - starts[group])]["bytes"].as_buffer()
+            yield np.asarray(Image.open(io.BytesIO(image)))
+
+
+@lru_cache(maxsize=1)
+def _unpack(file: Path) -> bytes:
+    return lzma.decompress(file.read_bytes())
+
+
+def _draw_pages(samples: StoredSamples) -> Iterator[Pixels | None]:
+    pdf = _unpack(samples.file)
+    for text, group in groupby(range(len(samples.places)), key=samples.styles.__getitem__):
+        pages = [int(samples.places[index]) for index in group]
+        for image in rasterize_pages(pdf, pages, dpi=style_from_text(text).dpi):
+            yield image.pixels

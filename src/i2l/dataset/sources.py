@@ -1,0 +1,157 @@
+"""Where formulas come from: lists of them, and the im2latex-100k dataset as published."""
+
+import hashlib
+import os
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+from i2l.dataset.recipes import TEST, TRAIN, VAL
+from i2l.errors import I2LError
+from i2l.formulas.lines import read_lines
+
+# the published names, then those of the normalised form (im2markup)
+_FORMULA_FILES = ("im2latex_formulas.lst", "im2latex_formulas.norm.lst", "formulas.norm.lst", "formulas.lst")
+_SPLIT_FILES = {
+    TRAIN: ("im2latex_train.lst", "im2latex_train_filter.lst", "train.lst", "train_filter.lst"),
+    VAL: ("im2latex_validate.lst", "im2latex_validate_filter.lst", "validate.lst", "validate_filter.lst"),
+    TEST: ("im2latex_test.lst", "im2latex_test_filter.lst", "test.lst", "test_filter.lst"),
+}
+
+
+class InputError(I2LError):
+    """Inputs that are missing or are not what they should be."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input file. Its lines are formulas or, with `formulas`, name lines of that other file."""
+
+    path: Path
+    split: str | None  # None: to be drawn by the seed
+    name: str  # what a sample's id starts with
+    formulas: Path | None = None
+    limit: int | None = None  # no more lines than this
+
+    def files(self) -> list[Path]:
+        """List every file this source reads."""
+        return [self.path] if self.formulas is None else [self.path, self.formulas]
+
+    def lines(self) -> Iterator[bytes]:
+        """Give the formulas one by one, as they stand in the file, in UTF-8 if they are text at all.
+
+        Raises:
+            LinesError: if a file is missing or damaged.
+            InputError: if a line names a formula that is not there.
+        """
+        # the published list is ISO-8859-1
+        formulas = None
+        if self.formulas is not None:
+            formulas = [line.decode("iso-8859-1").encode() for line in read_lines(self.formulas)]
+        for number, line in enumerate(read_lines(self.path), start=1):
+            if self.limit is not None and number > self.limit:
+                return
+            yield line if formulas is None else _named_formula(formulas, line, self.path, number)
+
+
+class LineNames:
+    """Names every line `file:line`, from its number over all inputs."""
+
+    def __init__(self, *, names: Sequence[str], num_lines: Sequence[int]) -> None:
+        self._names = names
+        self._starts = [0, *accumulate(num_lines)]
+
+    def __getitem__(self, number: int) -> str:
+        source = bisect_right(self._starts, number) - 1
+        return f"{self._names[source]}:{number - self._starts[source] + 1}"
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+
+def text_sources(
+    formulas: Sequence[Path], *, val: Path | None = None, test: Path | None = None, limit: int | None = None
+) -> list[Source]:
+    """Describe lists of formulas; with `val` or `test` given, all of `formulas` is for training.
+
+    The limit counts lines of `formulas`, over all these files.
+
+    Raises:
+        InputError: if there is no file, or a file is given twice.
+        LinesError: if a file is missing or damaged; it is read here only where a limit is set.
+    """
+    if not formulas:
+        raise InputError("No formulas are given; name one or more files with --formulas.")
+    pool = None if val is None and test is None else TRAIN
+    given = [(path, pool) for path in formulas]
+    given += [(path, split) for path, split in ((val, VAL), (test, TEST)) if path is not None]
+    names = _distinct_names([path for path, _ in given])
+    sources = []
+    for (path, split), name in zip(given, names, strict=True):
+        if limit is not None and split == pool:
+            sources.append(Source(path=path, split=split, name=name, limit=limit))
+            limit -= sum(1 for _ in sources[-1].lines())
+        else:
+            sources.append(Source(path=path, split=split, name=name))
+    return sources
+
+
+def im2latex_sources(folder: Path, *, limit: int | None = None) -> list[Source]:
+    """Describe the im2latex-100k dataset in a folder: its formula list and its three split lists.
+
+    The limit counts lines of the training split.
+
+    Raises:
+        InputError: if one of the lists is not there.
+    """
+    formulas = _first_existing(folder, _FORMULA_FILES)
+    paths = {split: _first_existing(folder, names) for split, names in _SPLIT_FILES.items()}
+    limits = {TRAIN: limit}
+    return [
+        Source(path=path, split=split, name=path.name, formulas=formulas, limit=limits.get(split))
+        for split, path in paths.items()
+    ]
+
+
+def file_sha256(path: Path) -> str:
+    """Give the hex SHA-256 of a file.
+
+    Raises:
+        InputError: if it cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror}.") from error
+
+
+def _named_formula(formulas: list[bytes], line: bytes, path: Path, number: int) -> bytes:
+    """Look up a line of a split list: `index image renderer` as published, `image index` in im2markup."""
+    fields = line.decode("iso-8859-1").split()
+    index = {2: fields[-1:], 3: fields[:1]}.get(len(fields), [""])[0]
+    if not index.isdecimal() or int(index) >= len(formulas):
+        raise InputError(
+            f"{path}, line {number}: {line!r} names none of the {len(formulas)} formulas of the list."
+        )
+    return formulas[int(index)]
+
+
+def _first_existing(folder: Path, names: Sequence[str]) -> Path:
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    raise InputError(f"{folder} is not im2latex-100k: it holds none of {', '.join(names)}.")
+
+
+def _distinct_names(paths: Sequence[Path]) -> list[str]:
+    """Give each file its name, with as many parent folders as it takes to tell the files apart."""
+    full = [Path(os.path.abspath(path)) for path in paths]
+    if len(set(full)) < len(full):
+        raise InputError("An input file is given twice.")
+    parts = 1
+    while len({path.parts[-parts:] for path in full}) < len(full):
+        parts += 1
+    return ["/".join(path.parts[-parts:]) for path in full]

@@ -1,0 +1,141 @@
+"""The stages that run part by part, in any process or machine: read files of the work folder, write one."""
+
+import errno
+import json
+import shutil
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from i2l.dataset.draw import draw_formulas, encode_png, style_text
+from i2l.dataset.filters import EARLY_REASONS, EMPTY, REJECTED, TOO_LONG, hash64, loose_key
+from i2l.dataset.recipes import SPLITS, TRAIN, Recipe
+from i2l.dataset.schema import BOXES
+from i2l.dataset.work import WorkFolder, read_part, write_part
+from i2l.formulas.lines import decode_line
+from i2l.formulas.macros import Macros
+from i2l.formulas.normalize import normalize_formula
+from i2l.formulas.tokens import FormulaError
+from i2l.images.render import RenderResult
+from i2l.images.styles import PAPER, Style
+
+TOO_WIDE, TOO_HIGH, NO_INK = "too-wide", "too-high", "no-ink"
+MIN_FREE_BYTES = 1 << 24  # with less room than this TeX may have failed for want of it
+
+LINES = pa.schema([("split", pa.uint8()), ("text", pa.binary())])
+NORMALIZED = pa.schema(
+    [
+        ("reason", pa.uint8()),  # position in EARLY_REASONS
+        ("message", pa.string()),
+        ("formula", pa.string()),  # what is stored and learnt
+        ("latex", pa.string()),  # the same as TeX must see it
+        ("num_tokens", pa.int32()),
+        ("fingerprint", pa.uint64()),  # equal for equal formulas
+        ("key", pa.uint64()),  # equal for formulas that look alike
+        ("draw", pa.uint64()),  # decides the split
+    ]
+)
+SELECTED = pa.schema([("split", pa.uint8()), ("reason", pa.uint8()), ("other", pa.int64())])
+RENDERED = pa.schema(
+    [
+        ("row", pa.int32()),  # position in the part
+        ("reason", pa.string()),  # null: kept so far
+        ("message", pa.string()),
+        ("image", pa.binary()),
+        ("width", pa.int16()),
+        ("height", pa.int16()),
+        ("boxes", BOXES),
+        ("style", pa.string()),
+        ("look", pa.string()),  # what TeX sees of the style
+    ]
+)
+
+
+@dataclass(frozen=True)
+class StageOptions:
+    """What the work on a part depends on, besides the files of the stages before it."""
+
+    folder: WorkFolder
+    recipe: Recipe
+    seed: int
+    boxes: bool
+    compact: bool
+    macros: Macros | None
+
+
+def normalize_part(options: StageOptions, index: int) -> None:
+    """Normalise the lines of a part, and hash what the global step compares."""
+    lines = read_part(options.folder.part("lines", index))
+    rows = [_normalize(line, options) for line in lines["text"].to_pylist()]
+    write_part(options.folder.part("normalized", index), pa.Table.from_pylist(rows, schema=NORMALIZED))
+
+
+def _normalize(line: bytes, options: StageOptions) -> dict[str, object]:
+    if not line.strip():
+        return {"reason": EARLY_REASONS.index(EMPTY), "message": "an empty line"}
+    try:
+        normalized = normalize_formula(decode_line(line), macros=options.macros)
+    except FormulaError as error:
+        return {"reason": EARLY_REASONS.index(REJECTED), "message": str(error)}
+    num_tokens = len(normalized.tokens)
+    row = {"formula": normalized.formula, "latex": normalized.latex, "num_tokens": num_tokens}
+    if num_tokens > options.recipe.max_tokens:
+        message = f"{num_tokens} tokens, at most {options.recipe.max_tokens}"
+        return row | {"reason": EARLY_REASONS.index(TOO_LONG), "message": message}
+    key = loose_key(normalized.tokens)
+    hashes = {
+        "fingerprint": hash64(normalized.formula),
+        "key": hash64(key),
+        "draw": hash64(f"{options.seed} {key}"),
+    }
+    return row | hashes | {"reason": 0}
+
+
+def render_part(options: StageOptions, index: int) -> None:
+    """Draw the formulas of a part that are still in, and count the tokens of those that train.
+
+    Raises:
+        BuildError: if the disk is so full that TeX may have failed for that.
+    """
+    folder = options.folder
+    selected = read_part(folder.part("selected", index))
+    rows = np.flatnonzero(selected["reason"].to_numpy() == 0)
+    normalized = read_part(folder.part("normalized", index)).take(rows)
+    formulas = normalized["formula"].to_pylist()
+    drawn = draw_formulas(normalized["latex"].to_pylist(), style=PAPER, boxes=options.boxes)
+    trains = selected["split"].to_numpy()[rows] == SPLITS.index(TRAIN)
+    counts: Counter[str] = Counter()
+    rendered = []
+    for row, formula, result, train in zip(rows, formulas, drawn, trains, strict=True):
+        rendered.append({"row": int(row)} | _rendered_row(result, PAPER, options))
+        if train and rendered[-1]["reason"] is None:
+            counts.update(formula.split())
+    if shutil.disk_usage(tempfile.gettempdir()).free < MIN_FREE_BYTES:
+        raise OSError(errno.ENOSPC, "no room for TeX", tempfile.gettempdir())
+    table = pa.Table.from_pylist(rendered, schema=RENDERED)
+    table = table.replace_schema_metadata({"token_counts": json.dumps(counts, sort_keys=True)})
+    write_part(folder.part("rendered", index), table)
+
+
+def _rendered_row(result: RenderResult, style: Style, options: StageOptions) -> dict[str, object]:
+    reason, message = result.reason, result.message
+    if result.pixels is None:
+        return {"reason": NO_INK if reason == "empty" else reason, "message": message}
+    height, width = result.pixels.shape
+    limits = options.recipe
+    if width > limits.max_width_px:
+        return {"reason": TOO_WIDE, "message": f"{width} px wide, at most {limits.max_width_px}"}
+    if height > limits.max_height_px:
+        return {"reason": TOO_HIGH, "message": f"{height} px high, at most {limits.max_height_px}"}
+    return {
+        "reason": None,
+        "image": None if options.compact else encode_png(result.pixels),
+        "width": width,
+        "height": height,
+        "boxes": result.boxes,
+        "style": style_text(style),
+        "look": style_text(style.tex_part()),
+    }

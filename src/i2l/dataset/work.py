@@ -1,0 +1,151 @@
+"""The work folder of a build: everything done so far, as files that are either whole or absent.
+
+A build is a row of stages; each cuts its work into numbered parts and writes one file per part. A part whose
+file is there is done, so a build that was killed goes on where it stopped. The folder belongs to one plan
+(inputs, options, versions), and to one running build at a time.
+"""
+
+import errno
+import fcntl
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from i2l.errors import I2LError
+from i2l.files import atomic_write
+
+Plan = dict[str, Any]
+
+
+class BuildError(I2LError):
+    """A build that cannot start or go on."""
+
+
+@dataclass(frozen=True)
+class WorkFolder:
+    """Paths of the work folder; a plain value, so that it can travel to other processes and machines."""
+
+    path: Path
+
+    def part(self, stage: str, index: int) -> Path:
+        """Give the file of one part of a stage."""
+        return self.path / stage / f"{index:06d}.arrow"
+
+    def missing(self, stage: str, num_parts: int) -> list[int]:
+        """List the parts of a stage that are still to be done."""
+        return [index for index in range(num_parts) if not self.part(stage, index).exists()]
+
+    @property
+    def selection(self) -> Path:
+        """The fate of every line after the global step, as arrays."""
+        return self.path / "selection.npz"
+
+    @property
+    def result(self) -> Path:
+        """The dataset itself, until it moves to its place."""
+        return self.path / "result"
+
+    @property
+    def scratch(self) -> Path:
+        """Room for temporary files of the local workers; emptied at every start."""
+        return self.path / "scratch"
+
+    @contextmanager
+    def claimed(self, plan: Plan) -> Iterator[None]:
+        """Hold the folder for one build of this plan: create it, or take up what an earlier run left.
+
+        Raises:
+            BuildError: if it belongs to another plan, or a build is running in it.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        with open(self.path / "lock", "w", encoding="utf-8") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BuildError(
+                    f"Another build is at work in {self.path}; wait for it, or stop it."
+                ) from None
+            self._check_plan(plan)
+            for partial in self.path.rglob("*.partial"):
+                partial.unlink()
+            shutil.rmtree(self.scratch, ignore_errors=True)
+            self.scratch.mkdir()
+            yield
+
+    def _check_plan(self, plan: Plan) -> None:
+        path = self.path / "plan.json"
+        if path.exists():
+            differing = plan_differences(json.loads(path.read_text(encoding="utf-8")), plan)
+            if differing:
+                raise BuildError(
+                    f"{self.path} holds an unfinished build that differs in: {', '.join(differing)}. "
+                    "Repeat that build's command to go on with it, or delete the folder to start afresh."
+                )
+        else:
+            with atomic_write(path) as file:
+                json.dump(plan, file, indent=1)
+
+
+def plan_key(plan: Plan) -> str:
+    """Give the hex hash that stands for a plan."""
+    return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
+
+
+def plan_differences(old: Plan, new: Plan) -> list[str]:
+    """Name what differs between two plans, as in `recipe.max_tokens (150, now 200)`."""
+    flat_old, flat_new = dict(_flatten(old)), dict(_flatten(new))
+    names = sorted(flat_old.keys() | flat_new.keys())
+    return [
+        f"{name} ({flat_old.get(name)}, now {flat_new.get(name)})"
+        for name in names
+        if flat_old.get(name) != flat_new.get(name)
+    ]
+
+
+def _flatten(value: object, prefix: str = "") -> Iterator[tuple[str, object]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _flatten(inner, f"{prefix}.{key}" if prefix else str(key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _flatten(inner, f"{prefix}[{index}]")
+    else:
+        yield prefix, value
+
+
+def write_part(path: Path, table: pa.Table) -> None:
+    """Write a table so that `read_part` can map it into memory."""
+    with atomic_write(path, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+
+
+def read_part(path: Path) -> pa.Table:
+    """Map a table into memory; only the columns and rows that are used get read."""
+    with pa.memory_map(str(path)) as file:
+        return pa.ipc.open_file(file).read_all()
+
+
+@contextmanager
+def disk_errors_explained(folder: Path) -> Iterator[None]:
+    """Turn a full disk or a folder that may not be written into words.
+
+    Raises:
+        BuildError: for such a problem.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise BuildError(
+                f"The disk of {folder} is full; make room, then repeat the command to go on."
+            ) from error
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise BuildError(f"Cannot write to {error.filename or folder}: {error.strerror}.") from error
+        raise
