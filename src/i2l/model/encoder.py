@@ -1,6 +1,7 @@
 """Pixels to a grid of feature vectors: five convolutions, each with tanh and a 2x2 max-pool."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -57,6 +58,12 @@ class Encoder(nn.Module):
             convolution(units_in, units_out, padding=0 if index == 0 else 1)
             for index, (units_in, units_out) in enumerate(zip(inputs, channels, strict=True))
         )
+
+    def kernels(self, dtype: torch.dtype) -> tuple[list[Tensor], list[Tensor]]:
+        """Give the kernels in the type they multiply in, channels last, and the biases as they are."""
+        layers = cast(Iterable[nn.Conv2d], self.convolutions)
+        kernels = [layer.weight.to(dtype, memory_format=torch.channels_last) for layer in layers]
+        return kernels, [cast(Tensor, layer.bias) for layer in layers]
 
     def forward(self, pixels: Tensor) -> Tensor:
         """Encode whole canvases.

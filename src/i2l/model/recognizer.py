@@ -131,7 +131,11 @@ class Recognizer(nn.Module):
             token_ids: (B, T), the targets: words, then eos; eos also pads.
             lengths: (B,), words counted with eos. What stands after them is computed all the same.
         """
-        memory = self.encode(pixels)
+        return self.read(self.encoder(pixels).flatten(1, 2), token_ids)
+
+    def read(self, features: Tensor, token_ids: Tensor) -> RecognizerOutput:
+        """Do as `forward`, from the features (B, L, D)."""
+        memory = self.cell.prepare(features)
         state = self.start(memory)
         steps = []
         for inputs in shift_right(token_ids).unbind(1):

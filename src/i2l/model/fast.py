@@ -1,0 +1,170 @@
+"""The recognizer's training pass by the fast way: the same numbers and gradients as `Recognizer.forward`.
+
+Three changes, none of the mathematics: the encoder sees only the window that holds the ink; whatever does not
+take part in the recurrence is computed for all steps at once; and the recurrence has its own backward pass.
+Products are in ``dtype`` (bfloat16 on a GPU); cell states, softmax and loss stay in the parameters' type.
+"""
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from i2l.config import ModelConfig
+from i2l.model.attention import FullAttention
+from i2l.model.calstm import CALSTM
+from i2l.model.canvas import Window
+from i2l.model.decoder_kernels import AttentionWeights
+from i2l.model.lstm import PeepholeLSTM
+from i2l.model.recognizer import Recognizer, RecognizerOutput, shift_right
+from i2l.model.unrolled import UnrolledInputs, aligned, run_unrolled
+from i2l.model.windowed import encode_windows
+
+
+def unrolls(config: ModelConfig) -> bool:
+    """Say whether the fast loop covers this model; the others take the plain loop after the fast encoder."""
+    return (
+        config.attention == "full"
+        and not config.beta_gate
+        and not config.lstm_skip
+        and config.calstm_cells == 1
+        and config.dropout == 0
+    )
+
+
+def fast_forward(
+    model: Recognizer, pixels: Tensor, token_ids: Tensor, *, window: Window, dtype: torch.dtype
+) -> RecognizerOutput:
+    """Score each target given the true words before it, as `Recognizer.forward`.
+
+    Shapes depend on the arguments' shapes and the window alone and nothing waits for the device, so a CUDA
+    graph can hold this and its backward pass.
+
+    Args:
+        model: its parameters get their gradients.
+        pixels: (B, window height, window width), uint8: the window's part of the canvas.
+        token_ids: (B, T), the targets.
+        window: holds all ink.
+        dtype: of the products.
+    """
+    config = model.config
+    area = config.height_px, config.width_px
+    features = encode_windows(model.encoder, pixels, window=window, area=area, dtype=dtype).flatten(1, 2)
+    if not unrolls(config):
+        wide = model.embedding.weight.dtype
+        return model.read(features.to(wide), token_ids)
+    words = shift_right(token_ids).T  # (T, B)
+    embedded = embed(model.embedding.weight, words, dtype)  # (T, B, m)
+    output, context, attention = run_unrolled(_loop_inputs(model, features, embedded, dtype))
+    logits = _score(model, embedded, output, context)  # (T, B, K)
+    attention = attention.view(*attention.shape[:2], *config.grid)  # (T, B, rows, columns)
+    return RecognizerOutput(logits=logits.transpose(0, 1), attention=attention.transpose(0, 1))
+
+
+def embed(weight: Tensor, token_ids: Tensor, dtype: torch.dtype) -> Tensor:
+    """Look words up by a product: its gradient is one too, where that of an index would have to sort."""
+    vocabulary = torch.arange(aligned(len(weight)), device=weight.device)
+    chosen = (token_ids.unsqueeze(-1) == vocabulary).to(dtype)
+    return chosen @ functional.pad(weight.to(dtype), (0, 0, 0, len(vocabulary) - len(weight)))
+
+
+def dense(layer: nn.Linear, inputs: Tensor) -> Tensor:
+    """Apply a layer in the type of its inputs."""
+    bias = None if layer.bias is None else layer.bias.to(inputs.dtype)
+    return functional.linear(inputs, layer.weight.to(inputs.dtype), bias)
+
+
+class _PackKernels(torch.autograd.Function):
+    """The two kernels of an LSTM layer in one, with aligned unit counts and in the type of the products.
+
+    One pass over the weights in each direction, where cast, pad and concatenate would make three.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, recurrent: Tensor, dtype: torch.dtype) -> Tensor:  # noqa: ANN401
+        units, columns = recurrent.shape[1], inputs.shape[1]
+        rows, start = aligned(units), aligned(columns)
+        packed = inputs.new_zeros(4, rows, start + rows, dtype=dtype)
+        packed[:, :units, :columns] = inputs.view(4, units, columns)
+        packed[:, :units, start : start + units] = recurrent.view(4, units, units)
+        ctx.sizes, ctx.dtype = (units, columns, start), inputs.dtype
+        return packed.view(4 * rows, start + rows)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:  # noqa: ANN401
+        units, columns, start = ctx.sizes
+        parts = grad.view(4, -1, grad.shape[1])[:, :units].to(ctx.dtype)
+        inputs = parts[:, :, :columns].reshape(4 * units, columns)
+        return inputs, parts[:, :, start : start + units].reshape(4 * units, units), None
+
+
+def _loop_inputs(model: Recognizer, features: Tensor, embedded: Tensor, dtype: torch.dtype) -> UnrolledInputs:
+    """Put what the loop reads into its form."""
+    cell = cast(CALSTM, model.cell)
+    attention = cast(FullAttention, cell.attention)
+    layers = list(cast(Iterable[PeepholeLSTM], cell.stack.layers))
+    units = model.config.lstm_units
+    surplus = aligned(units) - units
+    hiddens, cells = _initial_state(model, features)
+    return UnrolledInputs(
+        embedded=embedded,
+        features=features,
+        prepared=dense(attention.image, features.flatten(1)),
+        attention_state=functional.pad(attention.state.weight.to(dtype), (0, surplus)),
+        attention=AttentionWeights(
+            hidden=attention.hidden.weight.to(dtype).T.contiguous(),
+            hidden_bias=attention.hidden.bias,
+            score=attention.score.weight.to(dtype),
+            score_bias=attention.score.bias,
+        ),
+        kernels=[
+            _PackKernels.apply(layer.input_kernel, layer.recurrent_kernel, dtype)  # type: ignore[no-untyped-call]
+            for layer in layers
+        ],
+        biases=[functional.pad(layer.bias.view(4, units), (0, surplus)).flatten() for layer in layers],
+        peepholes=[functional.pad(layer.peepholes, (0, surplus)) for layer in layers],
+        hiddens=[functional.pad(hidden, (0, surplus)).to(dtype) for hidden in hiddens],
+        cells=[functional.pad(state, (0, surplus)) for state in cells],
+        cell_clip=model.config.cell_clip,
+    )
+
+
+def _initial_state(model: Recognizer, features: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    """Hidden and cell state per layer before the first step, (B, n) each, in the parameters' type."""
+    wide = model.embedding.weight.dtype
+    names = model.cell.state_names
+    if model.init_model is None:
+        zeros = features.new_zeros(len(features), model.config.lstm_units, dtype=wide)
+        state = dict.fromkeys(names, zeros)
+    else:
+        hidden = torch.tanh(dense(model.init_model.hidden, features.flatten(1)))
+        parts = cast(Iterable[nn.Linear], model.init_model.parts)
+        state = {
+            name: torch.tanh(dense(part, hidden).to(wide)) for name, part in zip(names, parts, strict=True)
+        }
+    layers = range(model.config.lstm_layers)
+    return [state[f"hidden{q}"] for q in layers], [state[f"cell{q}"] for q in layers]
+
+
+def _score(model: Recognizer, embedded: Tensor, output: Tensor, context: Tensor) -> Tensor:
+    """The output layer for all steps: its first kernel in three parts, so that nothing is concatenated."""
+    layer, dtype = model.output, embedded.dtype
+    kernel = layer.first.weight.to(dtype)
+    units, (embedding_units, state_units) = len(kernel), (embedded.shape[2], model.config.lstm_units)
+    surplus = aligned(units) - units
+    parts = torch.split(kernel, [embedding_units, state_units, context.shape[2]], dim=1)
+    state_part = functional.pad(parts[1], (0, output.shape[2] - state_units, 0, surplus))
+    bias = functional.pad(layer.first.bias.to(dtype), (0, surplus))
+    first = functional.linear(output.flatten(0, 1), state_part, bias)  # (T * B, units)
+    for inputs, part in ((embedded, parts[0]), (context, parts[2])):
+        first = first + functional.linear(inputs.flatten(0, 1), functional.pad(part, (0, 0, 0, surplus)))
+    second_kernel = functional.pad(layer.second.weight.to(dtype), (0, surplus, 0, surplus))
+    second_bias = functional.pad(layer.second.bias.to(dtype), (0, surplus))
+    second = torch.tanh(functional.linear(torch.tanh(first), second_kernel, second_bias))
+    words = aligned(model.vocab_size) - model.vocab_size
+    score_kernel = functional.pad(layer.score.weight.to(dtype), (0, surplus, 0, words))
+    score_bias = functional.pad(layer.score.bias.to(dtype), (0, words))
+    logits = functional.linear(second, score_kernel, score_bias)[:, : model.vocab_size]
+    return logits.view(*output.shape[:2], -1)
