@@ -137,6 +137,9 @@ class ObjectiveConfig(JsonConfig):
     label_smoothing: float = 0.0
 
 
+ENGINES = ("auto", "plain", "fast", "graph")
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig(JsonConfig):
     """How a model is trained. The defaults are the paper's; 0 turns a limit or an option off."""
@@ -149,7 +152,7 @@ class TrainConfig(JsonConfig):
 
     # Arithmetic
     precision: Literal["float32", "bfloat16"] = "float32"  # of matrix products; weights are always float32
-    engine: Literal["auto", "plain", "fast"] = "auto"  # the fast path computes the same; auto: fast on a GPU
+    engine: Literal["auto", "plain", "fast", "graph"] = "auto"  # all compute the same; graph is for GPUs
 
     # Optimiser
     optimizer: Literal["adam", "adamw"] = "adam"
@@ -189,7 +192,7 @@ class TrainConfig(JsonConfig):
                 ("batch_size and log_every must be at least 1", min(self.batch_size, self.log_every) < 1),
                 ("length_classes must rise", not self.length_classes or _falls(self.length_classes)),
                 ("precision must be float32 or bfloat16", self.precision not in ("float32", "bfloat16")),
-                ("engine must be auto, plain or fast", self.engine not in ("auto", "plain", "fast")),
+                ("engine must be auto, plain, fast or graph", self.engine not in ENGINES),
                 ("optimizer must be adam or adamw", self.optimizer not in ("adam", "adamw")),
                 ("schedule must be constant or cosine", self.schedule not in ("constant", "cosine")),
                 ("a cosine needs max_steps, max_epochs or budget_minutes", self._cosine_without_end),

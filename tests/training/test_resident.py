@@ -6,26 +6,15 @@ from i2l.formulas.vocabulary import UnknownTokenError, Vocabulary
 from i2l.model.canvas import Window
 from i2l.training import resident
 from i2l.training.resident import DataError, ResidentSplit
+from tests.training.conftest import MemorySplit
 
 VOCABULARY = Vocabulary.from_formula_tokens(["a", "b", "c"])
-
-
-class FakeSplit:
-    def __init__(self, formulas, images):
-        self.formulas, self.images = formulas, images
-
-    @property
-    def sizes(self):
-        return np.array([image.shape for image in self.images])
-
-    def pixels(self, indices):
-        return [self.images[index] for index in indices]
 
 
 def random_split(rng, count, max_height, max_width):
     shapes = zip(rng.integers(1, max_height + 1, count), rng.integers(1, max_width + 1, count), strict=True)
     images = [rng.integers(0, 256, shape, dtype=np.uint8) for shape in shapes]
-    return FakeSplit(
+    return MemorySplit(
         [" ".join("abc"[i] for i in rng.integers(0, 3, 1 + n % 7)) for n in range(count)], images
     )
 
@@ -36,7 +25,7 @@ def load(split, **changes):
 
 
 def test_images_stand_centred_on_white(monkeypatch):
-    monkeypatch.setattr(resident, "CHUNK", 3)
+    monkeypatch.setattr(resident, "CHUNK_BYTES", 100)
     split = random_split(np.random.default_rng(0), 20, 8, 32)
     data = load(split)
     indices = torch.tensor([19, 0, 7, 7, 4])
@@ -53,7 +42,7 @@ def test_images_stand_centred_on_white(monkeypatch):
 
 
 def test_targets_end_and_are_padded_with_eos():
-    data = load(FakeSplit(["a b", "c", "b b b"], [np.zeros((2, 2), np.uint8)] * 3))
+    data = load(MemorySplit(["a b", "c", "b b b"], [np.zeros((2, 2), np.uint8)] * 3))
     token_ids, lengths = data.targets(torch.tensor([2, 0, 1]), num_tokens=5)
     assert token_ids.tolist() == [[3, 3, 3, 0, 0], [2, 3, 0, 0, 0], [4, 0, 0, 0, 0]]
     assert lengths.tolist() == [4, 3, 2]
@@ -62,11 +51,11 @@ def test_targets_end_and_are_padded_with_eos():
 
 def test_samples_that_do_not_fit_are_named():
     with pytest.raises(DataError, match="1 images are larger than the model's 8 x 32 px"):
-        load(FakeSplit(["a", "a"], [np.zeros((8, 32), np.uint8), np.zeros((9, 4), np.uint8)]))
+        load(MemorySplit(["a", "a"], [np.zeros((8, 32), np.uint8), np.zeros((9, 4), np.uint8)]))
 
 
 def test_a_token_outside_the_vocabulary_never_matches():
-    split = FakeSplit(["a z"], [np.zeros((2, 2), np.uint8)])
+    split = MemorySplit(["a z"], [np.zeros((2, 2), np.uint8)])
     with pytest.raises(UnknownTokenError, match="'z'"):
         load(split)
     token_ids, _ = load(split, unknown_tokens=True).targets(torch.tensor([0]), num_tokens=3)

@@ -8,6 +8,7 @@ from rich.console import Console
 from i2l import __version__
 from i2l.cli.build import build
 from i2l.cli.normalize import normalize
+from i2l.cli.train import train
 from i2l.errors import I2LError
 
 app = typer.Typer(
@@ -18,7 +19,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
-for command in (normalize, build):
+for command in (normalize, build, train):
     app.command()(command)
 
 

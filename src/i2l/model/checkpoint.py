@@ -6,7 +6,7 @@ all; the last one is the one with the most steps, the best one has the highest v
     weights.safetensors   float32, the ones to read with (averaged, if the run averages its weights)
     config.json           format, step, git hash, and the sections model, objective and training
     vocab.json            the vocabulary that the output classes stand for
-    metrics.json          the last validation of this run, empty before the first
+    metrics.json          scores of these weights on the validation split; empty if they were not validated
     training.pt           what resuming needs beyond the weights; absent in a checkpoint that only reads
 """
 

@@ -32,13 +32,12 @@ class Processes:
         """
         self.rank = int(os.environ.get("RANK", "0"))
         self.count = int(os.environ.get("WORLD_SIZE", "1"))
+        self.count_here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # on this machine
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
         if device == "cuda" and not torch.cuda.is_available():
             raise DeviceError("PyTorch sees no GPU here; train with --device cpu.")
-        self.device = torch.device(
-            device, int(os.environ.get("LOCAL_RANK", "0")) if device == "cuda" else None
-        )
+        self.device = torch.device(device)
         if device == "cuda":
             self.device = torch.device(device, int(os.environ.get("LOCAL_RANK", "0")))
             torch.cuda.set_device(self.device)

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
+from i2l.dataset.pixels import PixelBuffer
 from i2l.errors import I2LError
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.model.canvas import FRAME_PX, WHITE, Window, gather_windows
 
-CHUNK = 8192  # samples decoded and copied to the device at a time
+CHUNK_BYTES = 2**28  # copied to the device at a time
 
 
 class DataError(I2LError):
@@ -35,8 +36,8 @@ class Split(Protocol):
     def sizes(self) -> NDArray[np.integer]:
         """Height and width of each image, (N, 2)."""
 
-    def pixels(self, indices: Sequence[int]) -> list[NDArray[np.uint8]]:
-        """The grey images of these samples, 255 = white."""
+    def load_all(self, *, jobs: int | None) -> PixelBuffer:
+        """The pixels of all images, by so many processes."""
 
 
 class ResidentSplit:
@@ -49,6 +50,7 @@ class ResidentSplit:
         vocabulary: Vocabulary,
         canvas_shape: tuple[int, int],
         device: torch.device,
+        jobs: int | None = None,
         unknown_tokens: bool = False,
     ) -> None:
         """Decode a whole split and copy it to the device.
@@ -58,6 +60,7 @@ class ResidentSplit:
             vocabulary: gives the token ids.
             canvas_shape: height and width that images are placed on, with its frame of one pixel.
             device: where the samples shall live.
+            jobs: processes that decode; all cores if None.
             unknown_tokens: give tokens outside the vocabulary the id after its last, which no prediction can
                 match; for judging, never for training.
 
@@ -69,15 +72,12 @@ class ResidentSplit:
         self.sizes = np.asarray(split.sizes, dtype=np.int64)
         self._check_sizes()
         self.lengths = np.zeros(len(self.sizes), dtype=np.int64)  # eos included
-        areas = self.sizes.prod(axis=1)
-        starts = np.concatenate([[0], areas.cumsum()])
-        self._pixels = torch.full((int(starts[-1]) + 1,), WHITE, dtype=torch.uint8, device=device)
-        for first in range(0, len(areas), CHUNK):
-            last = min(first + CHUNK, len(areas))
-            images = split.pixels(range(first, last))
-            flat = torch.from_numpy(np.concatenate([image.reshape(-1) for image in images]))
-            self._pixels[starts[first] : starts[last]].copy_(flat)
-        self._starts = torch.from_numpy(starts[:-1]).to(device)
+        buffer = split.load_all(jobs=jobs)
+        self._pixels = torch.full((len(buffer.data) + 1,), WHITE, dtype=torch.uint8, device=device)
+        for first in range(0, len(buffer.data), CHUNK_BYTES):
+            chunk = torch.from_numpy(buffer.data[first : first + CHUNK_BYTES])
+            self._pixels[first : first + len(chunk)].copy_(chunk)
+        self._starts = torch.from_numpy(buffer.offsets[:-1]).to(device)
         self._sizes = torch.from_numpy(self.sizes).to(device)
         self._load_tokens(split.formulas, vocabulary, unknown_tokens, device)
 

@@ -57,9 +57,9 @@ class Sampler:
                 "choose a smaller batch size."
             )
         self.batch_size = batch_size
-        self.state = state
         self._classes = classes
         self._larger = larger
+        self.state = state
         self._batches = self._deal(state.epoch)
 
     @property
@@ -80,6 +80,11 @@ class Sampler:
             self.state = replace(self.state, epoch=self.state.epoch + 1, position=0)
             self._batches = self._deal(self.state.epoch)
         return batch
+
+    def go_to(self, state: SamplerState) -> None:
+        """Stand where ``state`` says."""
+        self.state = state
+        self._batches = self._deal(state.epoch)
 
     def _deal(self, epoch: int) -> list[Batch]:
         order = shuffled(len(self._classes), seed=self.state.seed, stream=2 * epoch)

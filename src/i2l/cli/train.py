@@ -1,0 +1,83 @@
+"""`i2l train`: a dataset folder in, a run folder with checkpoints and curves out."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+STARTED_S = time.monotonic()  # when the process started, or nearly: this file is read first
+
+
+def train(
+    data: Annotated[Path, typer.Option(help="Folder that `i2l build` wrote.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run; if it holds one, that run goes on.")],
+    preset: Annotated[str | None, typer.Option(help="Model: nopool (default) or strips.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="YAML or TOML file with sections model, objective, training.")
+    ] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Samples a step, over all processes.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="After warm-up.")] = None,
+    max_steps: Annotated[int | None, typer.Option(help="The run ends after so many steps.")] = None,
+    max_epochs: Annotated[int | None, typer.Option(help="... or epochs.")] = None,
+    budget_minutes: Annotated[
+        float | None, typer.Option(help="... or minutes of training, all parts together.")
+    ] = None,
+    precision: Annotated[str | None, typer.Option(help="float32 or bfloat16.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of weights and order.")] = None,
+    beam_width: Annotated[
+        int | None, typer.Option(help="Validate by beam search too; 0: greedy only.")
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Any field of the config: section.field=value. May be repeated."),
+    ] = None,
+    max_minutes: Annotated[
+        float | None, typer.Option(help="Save and stop this call after so long; the same command goes on.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    profile: Annotated[bool, typer.Option("--profile", help="Show where the time of a step goes.")] = False,
+) -> None:
+    """Train a model.
+
+    Settings come from the preset, then the file, then the flags; later ones win, and all are written to
+    RUN/config.yaml under their names. Ctrl-C saves and stops; the same command goes on.
+
+    Examples:
+
+        i2l train --data data/90k --preset nopool --out runs/nopool
+
+        i2l train --data data/90k --out runs/fast --config recipes/fast.yaml --set training.ema_decay=0.999
+
+        torchrun --nproc-per-node 8 -m i2l.cli train --data data/90k --out runs/nopool8 --batch-size 448
+    """
+    from i2l.errors import require_extra
+
+    require_extra("torch", "train")
+    from i2l.dataset.format import DatasetReader
+    from i2l.training.run import TrainOptions
+    from i2l.training.run import train as run_training
+    from i2l.training.settings import parse_changes, resolve_config
+
+    settings = parse_changes(changes or [])
+    flags: dict[str, Any] = {
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "max_steps": max_steps,
+        "max_epochs": max_epochs,
+        "budget_minutes": budget_minutes,
+        "precision": precision,
+        "seed": seed,
+        "beam_width": beam_width,
+    }
+    settings["training"] = settings.get("training", {}) | {k: v for k, v in flags.items() if v is not None}
+    resolved = resolve_config(preset=preset, file=config, changes=settings)
+    result = run_training(
+        DatasetReader(data),
+        out=out,
+        config=resolved,
+        options=TrainOptions(device=device, max_minutes=max_minutes, profile=profile),
+        started_s=STARTED_S,
+    )
+    if result.finished:
+        typer.echo(f"{out}: {result.step:,} steps, finished.")

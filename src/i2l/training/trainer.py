@@ -1,0 +1,187 @@
+"""The state of a training run and its one step: weights, optimiser, average, order and random numbers."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.profiler import record_function
+
+from i2l.model.checkpoint import Checkpoint, CheckpointError
+from i2l.model.recognizer import Recognizer
+from i2l.training.distributed import Processes
+from i2l.training.gradients import GradientResult
+from i2l.training.optimizer import (
+    FlatGradients,
+    WeightAverage,
+    build_optimizer,
+    scheduled_learning_rate,
+    set_learning_rate,
+)
+from i2l.training.sampler import Sampler, SamplerState
+from i2l.training.settings import RunConfig
+from i2l.training.shapes import BatchShape
+
+ORDER_FIELDS = ("seed", "batch_size", "length_classes", "window_step")
+
+
+@dataclasses.dataclass(frozen=True)
+class StepResult:
+    """What one step did; the tensors are on the device and not waited for."""
+
+    shape: BatchShape
+    indices: NDArray[np.int64]  # of all processes
+    share: Tensor  # of this process, on the device
+    learning_rate: float
+    gradient_norm: Tensor
+    gradients: GradientResult
+
+
+class Trainer:
+    """Everything that a step changes, and that a checkpoint must hold."""
+
+    def __init__(
+        self,
+        *,
+        config: RunConfig,
+        model: Recognizer,
+        gradients: FlatGradients,
+        sampler: Sampler,
+        shapes: list[BatchShape],
+        compute_gradients: Callable[[Tensor, BatchShape], GradientResult],
+        processes: Processes,
+    ) -> None:
+        self.model = model
+        self.sampler = sampler
+        self.step_count = 0
+        self.elapsed_s = 0.0
+        self._config = config
+        self._shapes = shapes
+        self._compute_gradients = compute_gradients
+        self._processes = processes
+        self._gradients = gradients
+        parameters = list(model.parameters())
+        training = config.training
+        regularized = model.regularized_parameters()
+        kept_free = {id(parameter) for parameter in regularized}
+        self._optimizer = build_optimizer(
+            regularized=regularized,
+            free=[parameter for parameter in parameters if id(parameter) not in kept_free],
+            kind=training.optimizer,
+            beta1=training.beta1,
+            beta2=training.beta2,
+            epsilon=training.epsilon,
+            weight_decay=training.weight_decay,
+        )
+        self.average = WeightAverage(parameters, decay=training.ema_decay) if training.ema_decay else None
+
+    @property
+    def progress(self) -> float:
+        """The share of the run that is done, by the limit that is nearest; 0 without limits."""
+        training = self._config.training
+        return max(
+            self.step_count / training.max_steps if training.max_steps else 0.0,
+            self.sampler.epochs / training.max_epochs if training.max_epochs else 0.0,
+            self.elapsed_s / (60 * training.budget_minutes) if training.budget_minutes else 0.0,
+        )
+
+    def step(self) -> StepResult:
+        """Take one step. Does not wait for the device."""
+        training = self._config.training
+        batch = self.sampler.next_batch()
+        share = batch.indices[self._processes.rank :: self._processes.count]
+        indices = torch.from_numpy(share).to(self._processes.device, non_blocking=True)
+        shape = self._shapes[batch.shape]
+        computed = self._compute_gradients(indices, shape)
+        with record_function("i2l: update"):
+            self._processes.average(self._gradients.buffer)
+            norm = self._gradients.clip(training.clip_norm)
+            learning_rate = scheduled_learning_rate(
+                peak=training.learning_rate,
+                schedule=training.schedule,
+                warmup_steps=training.warmup_steps,
+                final_fraction=training.final_fraction,
+                step=self.step_count,
+                progress=self.progress,
+            )
+            set_learning_rate(self._optimizer, learning_rate)
+            self._optimizer.step()
+            if self.average is not None:
+                self.average.update()
+        self.step_count += 1
+        return StepResult(shape, batch.indices, indices, learning_rate, norm, computed)
+
+    def weights(self) -> dict[str, Tensor]:
+        """Give the weights to read with: the averaged ones, if the run averages."""
+        weights: dict[str, Tensor] = dict(self.model.state_dict())
+        if self.average is not None:
+            names = [name for name, _ in self.model.named_parameters()]
+            weights |= zip(names, self.average.averages, strict=True)
+        return weights
+
+    def state(self) -> dict[str, Any]:
+        """Give what resuming needs beside `weights`; every process must call this."""
+        random = {"cpu": torch.get_rng_state()}
+        if self._processes.device.type == "cuda":
+            random["cuda"] = torch.cuda.get_rng_state(self._processes.device)
+        return {
+            "elapsed_s": self.elapsed_s,
+            "sampler": dataclasses.asdict(self.sampler.state),
+            "batches_per_epoch": self.sampler.batches_per_epoch,
+            "random": self._processes.gather(random),
+            "optimizer": self._optimizer.state_dict(),
+            "average_updates": self.average.num_updates if self.average is not None else 0,
+            # With an average, the weights file holds the average, and the model's own weights are here.
+            "own_weights": self.model.state_dict() if self.average is not None else None,
+        }
+
+    def resume(self, checkpoint: Checkpoint) -> None:
+        """Go on where a checkpoint stands.
+
+        Raises:
+            CheckpointError: if it is one of another model, or of another order of samples.
+        """
+        self._check(checkpoint)
+        weights, state = checkpoint.load_weights(), checkpoint.load_training_state()
+        if state["batches_per_epoch"] != self.sampler.batches_per_epoch:
+            raise CheckpointError(
+                f"{checkpoint.path} was trained on another dataset ({state['batches_per_epoch']} batches an "
+                f"epoch, here {self.sampler.batches_per_epoch}). Use that one, or start a new run."
+            )
+        self.model.load_state_dict(state["own_weights"] or weights)
+        if self.average is not None:
+            averages = [weights[name] for name, _ in self.model.named_parameters()]
+            self.average.load(averages, state["average_updates"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self.sampler.go_to(SamplerState(**state["sampler"]))
+        self.step_count, self.elapsed_s = checkpoint.step, state["elapsed_s"]
+        if len(state["random"]) == self._processes.count:
+            random = state["random"][self._processes.rank]
+            torch.set_rng_state(random["cpu"])
+            if self._processes.device.type == "cuda" and "cuda" in random:
+                torch.cuda.set_rng_state(random["cuda"], self._processes.device)
+
+    def _check(self, checkpoint: Checkpoint) -> None:
+        fixed = [f"model.{name}" for name in self._config.model.to_dict()]
+        fixed += [f"training.{name}" for name in ORDER_FIELDS]
+        changed = [text for name, text in changed_settings(checkpoint, self._config).items() if name in fixed]
+        if changed:
+            raise CheckpointError(
+                f"{checkpoint.path} cannot go on with these settings: {'; '.join(changed)}. "
+                "Restore them, or start a new run with another --out."
+            )
+
+
+def changed_settings(checkpoint: Checkpoint, config: RunConfig) -> dict[str, str]:
+    """Describe each setting that is not as the checkpoint has it, by its name."""
+    changed = {}
+    for section, fields in config.to_dict().items():
+        for name, now in fields.items():
+            before = checkpoint.config[section].get(name)
+            before = tuple(before) if isinstance(before, list) else before
+            if before != now:
+                changed[f"{section}.{name}"] = f"{section}.{name} was {before}, is now {now}"
+    return changed

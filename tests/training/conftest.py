@@ -1,0 +1,97 @@
+"""Small datasets in memory, and a model small enough to train in seconds on a CPU."""
+
+import random
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image, ImageDraw
+
+from i2l.dataset.pixels import PixelBuffer, pixel_offsets
+from i2l.formulas.vocabulary import Vocabulary
+from i2l.images.render import render_formulas
+from i2l.images.styles import Style
+from i2l.training.settings import resolve_config
+
+SMALL_MODEL = {
+    "height_px": 32,
+    "width_px": 80,
+    "channels": [8, 16, 24, 32],
+    "attention_units": [32, 32],
+    "embedding_units": 16,
+    "lstm_units": 64,
+    "init_units": 16,
+    "output_units": 32,
+}
+
+
+class MemorySplit:
+    def __init__(self, formulas, images):
+        self.formulas, self.images = formulas, images
+        self.sizes = np.array([image.shape for image in images])
+
+    def load_all(self, *, jobs=None):
+        flat = np.concatenate([image.ravel() for image in self.images])
+        return PixelBuffer(flat, pixel_offsets(self.sizes), self.sizes)
+
+
+class MemoryDataset:
+    def __init__(self, vocabulary, splits):
+        self.vocabulary, self._splits = vocabulary, splits
+        self.splits = tuple(splits)
+
+    def split(self, name):
+        return self._splits[name]
+
+
+def make_formulas(count, *, seed=0):
+    """Distinct canonical formulas of 4 to 15 tokens."""
+    rng = random.Random(seed)
+    parts = ["{0} + {1}", "{0} _ {{ {1} }}", "{0} ^ {{ {1} }}", "\\frac {{ {0} }} {{ {1} }}", "{0} = {1} {0}"]
+    formulas = {}
+    while len(formulas) < count:
+        letters = [rng.choice("abcdexyz123") for _ in range(4)]
+        pairs = [letters[:2], letters[2:]][: rng.choice([1, 2])]
+        formulas[" ".join(rng.choice(parts).format(*pair) for pair in pairs)] = None
+    return list(formulas)
+
+
+def draw_formulas(formulas):
+    """Render by TeX where it is installed; else draw the tokens as text."""
+    if shutil.which("pdflatex"):
+        return [result.pixels for result in render_formulas(formulas, style=Style(dpi=70))]
+    images = []
+    for formula in formulas:
+        image = Image.new("L", (78, 14), 255)
+        ImageDraw.Draw(image).text((1, 1), formula.replace(" ", "")[:12], fill=0)
+        images.append(np.asarray(image))
+    return images
+
+
+def make_dataset(count, *, num_validation=8):
+    formulas = make_formulas(count)
+    images = draw_formulas(formulas)
+    vocabulary = Vocabulary.from_formula_tokens(token for formula in formulas for token in formula.split())
+    validation = MemorySplit(formulas[:num_validation], images[:num_validation])
+    return MemoryDataset(vocabulary, {"train": MemorySplit(formulas, images), "val": validation})
+
+
+def small_config(model=None, objective=None, **training):
+    settings = {"batch_size": 8, "length_classes": [8, 16], "log_every": 5, "seed": 3} | training
+    changes = {"model": SMALL_MODEL | (model or {}), "training": settings, "objective": objective or {}}
+    return resolve_config(changes=changes)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Two test processes on two cores: threads would only wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def dataset():
+    return make_dataset(64)

@@ -1,0 +1,177 @@
+import json
+import re
+import signal
+import time
+
+import pytest
+import torch
+
+from i2l.model.checkpoint import (
+    CheckpointError,
+    last_checkpoint,
+    list_checkpoints,
+    load_recognizer,
+    read_checkpoint,
+)
+from i2l.training import loop
+from i2l.training.monitor import read_rows
+from i2l.training.recent import DivergedError
+from i2l.training.run import RunError, TrainOptions, train
+from i2l.training.settings import resolve_config
+from tests.training.conftest import MemoryDataset, make_dataset, small_config
+
+CPU = TrainOptions(device="cpu")
+
+
+def final_weights(run):
+    return read_checkpoint(last_checkpoint(run)).load_weights()
+
+
+def assert_same_weights(run, other):
+    first, second = final_weights(run), final_weights(other)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.slow
+def test_64_formulas_are_memorised(tmp_path):
+    config = small_config(
+        model={"lstm_units": 128, "init_units": 48},
+        batch_size=16,
+        learning_rate=4e-3,
+        beta1=0.9,
+        beta2=0.99,
+        clip_norm=1.0,
+        schedule="cosine",
+        warmup_steps=20,
+        max_steps=600,
+        log_every=100,
+        validate_every=600,
+    )
+    result = train(make_dataset(64, num_validation=64), out=tmp_path / "run", config=config, options=CPU)
+    assert result.finished
+    assert result.metrics["exact_match"] == 1.0
+    assert result.metrics["bleu"] == 1.0
+    assert result.metrics["num_formulas"] == 64
+
+
+def test_a_run_leaves_all_it_knows(tmp_path, dataset, capsys):
+    run = tmp_path / "run"
+    config = small_config(max_epochs=2, ema_decay=0.9, checkpoint_every=5, keep_every=10)
+    result = train(dataset, out=run, config=config, options=CPU)
+    assert (result.step, result.finished) == (16, True)
+    assert resolve_config(file=run / "config.yaml") == config
+    rows = read_rows(run / "metrics.jsonl")
+    kinds = [(row["kind"], row["step"]) for row in rows]
+    assert kinds == [
+        ("train", 5),
+        ("validation/greedy", 8),
+        ("train", 10),
+        ("train", 15),
+        ("validation/greedy", 16),
+    ]
+    assert {"loss", "gradient_norm", "images_per_s", "tokens_per_s", "ase", "aae"} <= set(rows[0])
+    assert 0 <= rows[0]["teacher_forced_bleu"] <= 1
+    assert rows[0]["loss"] > rows[3]["loss"]
+    assert 16 in [read_checkpoint(path).step for path in list_checkpoints(run)]
+    model, checkpoint = load_recognizer(run)
+    assert checkpoint.metrics["bleu"] == max(row["bleu"] for row in rows if "bleu" in row)
+    assert json.loads((checkpoint.path / "config.json").read_text())["model"]["lstm_units"] == 64
+    assert next(model.parameters()).dtype == torch.float32
+    shown = capsys.readouterr().err
+    assert "64 training samples in 8 batches of 8" in shown
+    assert "first step" in shown
+    assert "validation at step 16, greedy: bleu" in shown
+
+
+def test_a_run_in_pieces_ends_like_one_in_a_whole(tmp_path, dataset):
+    settings = {"ema_decay": 0.9, "schedule": "cosine", "checkpoint_every": 100}
+    model = {"dropout": 0.1}  # random numbers must go on too
+    whole, pieces = tmp_path / "whole", tmp_path / "pieces"
+    train(dataset, out=whole, config=small_config(model=model, max_steps=12, **settings), options=CPU)
+
+    class Interrupt(loop.Display):
+        """Sends this process a signal at the fifth step, as Ctrl-C does."""
+
+        def step(self, *, step, **rest):
+            if step == 5:
+                signal.raise_signal(signal.SIGINT)
+
+    config = small_config(model=model, max_steps=12, **settings)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("i2l.training.run.Display", Interrupt)
+        result = train(dataset, out=pieces, config=config, options=CPU)
+    assert (result.step, result.finished) == (5, False)
+    result = train(dataset, out=pieces, config=config, options=CPU)
+    assert (result.step, result.finished) == (12, True)
+    assert_same_weights(whole, pieces)
+    # Nothing is left to do, and nothing is done.
+    assert train(dataset, out=pieces, config=config, options=CPU).finished
+    assert [row["step"] for row in read_rows(pieces / "metrics.jsonl")].count(12) == 1
+
+
+def test_the_deadline_saves_and_stops(tmp_path, dataset):
+    config = small_config(budget_minutes=60)
+    options = TrainOptions(device="cpu", max_minutes=0.5)
+    result = train(
+        dataset, out=tmp_path / "run", config=config, options=options, started_s=time.monotonic() - 29
+    )
+    assert not result.finished
+    assert last_checkpoint(tmp_path / "run")
+    assert result.step > 0
+
+
+def test_a_budget_ends_the_run(tmp_path, dataset):
+    config = small_config(budget_minutes=2 / 60, schedule="cosine", validation_samples=2)
+    result = train(dataset, out=tmp_path / "run", config=config, options=CPU)
+    assert result.finished
+    assert result.metrics["num_formulas"] == 2
+
+
+def test_a_loss_that_is_not_a_number_stops_the_run(tmp_path, dataset, capsys):
+    run = tmp_path / "run"
+    settings = {"checkpoint_every": 3, "log_every": 10}
+    train(dataset, out=run, config=small_config(max_steps=3, **settings), options=CPU)
+    good = final_weights(run)
+    config = small_config(max_steps=50, learning_rate=1e38, **settings)
+    with pytest.raises(DivergedError, match=r"Step 5 has loss nan") as error:
+        train(dataset, out=run, config=config, options=CPU)
+    assert "training.learning_rate was 0.0001, is now 1e+38" in capsys.readouterr().err
+    assert re.search(r"holds the training samples (\d+, ){7}\d+\.", str(error.value))
+    assert "step-00000003" in str(error.value)
+    assert all(torch.equal(weight, good[name]) for name, weight in final_weights(run).items())
+
+
+def test_resuming_something_else_says_what_differs(tmp_path, dataset):
+    run = tmp_path / "run"
+    train(dataset, out=run, config=small_config(max_steps=2), options=CPU)
+    with pytest.raises(CheckpointError, match=r"model.lstm_units was 64, is now 32"):
+        train(dataset, out=run, config=small_config(model={"lstm_units": 32}, max_steps=4), options=CPU)
+    with pytest.raises(CheckpointError, match=r"training.batch_size was 8, is now 4"):
+        train(dataset, out=run, config=small_config(max_steps=4, batch_size=4), options=CPU)
+    with pytest.raises(CheckpointError, match="another vocabulary"):
+        train(make_dataset(5), out=run, config=small_config(max_steps=4, batch_size=2), options=CPU)
+    fewer = MemoryDataset(dataset.vocabulary, {"train": dataset.split("val")})
+    with pytest.raises(CheckpointError, match="another dataset"):
+        train(fewer, out=run, config=small_config(max_steps=4), options=CPU)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.tex").write_text("")
+    with pytest.raises(RunError, match="not a run"):
+        train(dataset, out=other, config=small_config(max_steps=2), options=CPU)
+
+
+def test_a_run_without_validation_split(tmp_path, dataset):
+    only_train = MemoryDataset(dataset.vocabulary, {"train": dataset.split("train")})
+    result = train(only_train, out=tmp_path / "run", config=small_config(max_steps=9), options=CPU)
+    assert result.finished
+    assert result.metrics == {}
+
+
+@pytest.mark.slow
+def test_profile_shows_phases(tmp_path, dataset, capsys):
+    options = TrainOptions(device="cpu", profile=True)
+    train(dataset, out=tmp_path / "run", config=small_config(), options=options)
+    shown = capsys.readouterr().err
+    for phase in ("images/s", "gather", "forward", "backward", "update", "aten::"):
+        assert phase in shown
+    assert not (tmp_path / "run").exists()
