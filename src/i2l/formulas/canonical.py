@@ -21,6 +21,7 @@ from i2l.formulas.tree import (
     Scripts,
     Symbol,
     Text,
+    is_lone_prime,
 )
 
 _RENAMED: Final = {r"\>": r"\:"}
@@ -152,6 +153,9 @@ class CanonicalPrinter(ArrayPrinter):
         ]
         if base is None:  # im2markup leaves what starts a group as it was written
             scripts.sort(key=lambda pair: pair[1].start)
+            if node.sub is None and node.sup is not None and is_lone_prime(node.sup):
+                self.emit("'", node.sup.start, node.sup.end)
+                return
         for index, (mark, script) in enumerate(scripts):
             self.structure(mark, script.start)
             if base is None and index == 0:

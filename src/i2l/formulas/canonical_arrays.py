@@ -7,7 +7,7 @@ from i2l.formulas import commands
 from i2l.formulas.canonical_text import written_text
 from i2l.formulas.environments import CELL_STYLES, MATRICES
 from i2l.formulas.tokens import Token
-from i2l.formulas.tree import Array, Command, Group, Length, Node, Optional, Row, Symbol
+from i2l.formulas.tree import Array, Command, Group, Length, Node, Optional, Row, Symbol, put_before
 
 _UNBRACEABLE: Final = frozenset(
     [
@@ -131,8 +131,7 @@ class ArrayPrinter:
         start = cell[0].start if cell else position
         self.structure("{", start)
         if aligned:
-            self.structure("{", start)
-            self.structure("}", start)
+            cell = put_before(Group([], start, start), cell)
         self.items(cell, style)
         self.structure("}", cell[-1].end if cell else position)
 

@@ -100,7 +100,7 @@ _define("LLt", "makebox framebox")
 _define("lLLt", "raisebox")
 _define("lt", "parbox")
 LENGTHS: Final = _define("l", "hspace hspace* vspace vspace*")
-_define("ll", "rule")
+_define("Lll", "rule")
 BARE_LENGTHS: Final = _define("d", "kern mkern mskip hskip vskip")
 _define("dm", "raise lower")
 

@@ -7,7 +7,7 @@ from i2l.formulas.tokens import FormulaError
 from i2l.formulas.tree import Length, Symbol, Text
 
 _LENGTH = re.compile(
-    r"\s*=?(?:\s*[-+])*(?:\s*[\d.,])*\s*"
+    r"\s*=?(?:\s*[-+])*(?:\s*[\d.,])*\s*(?:t\s*r\s*u\s*e\s*)?"
     r"(?:p\s*t|m\s*m|c\s*m|i\s*n|e\s*m|e\s*x|m\s*u|b\s*p|s\s*p|d\s*d|c\s*c|p\s*c|\\[A-Za-z]+)"
 )
 _GAP = re.compile(r"\s*\*?\s*\[([-+.,\d\sa-z]*|[-+.,\d\s]*\\[A-Za-z]+\s*)\]")
@@ -34,6 +34,8 @@ class Cursor:
     def take(self) -> Symbol:
         """Read one token as it is."""
         index = self.index
+        if not self.texts[index]:
+            raise self.error("missing argument")
         self.index = index + 1
         return Symbol(self.texts[index], self.starts[index], self.ends[index])
 
@@ -61,9 +63,11 @@ class Cursor:
     def length(self, bracket: str = "{") -> Length:
         """Read a length in braces or brackets."""
         start = self.starts[self.index]
-        if self.texts[self.index] != bracket:
+        if bracket == "{" and self.texts[self.index] not in ("{", "}", "&", ""):
+            symbols = [self.take()]
+        elif self.texts[self.index] != bracket:
             raise self.error("missing length")
-        if bracket == "{":
+        elif bracket == "{":
             symbols = self.raw_group()
         else:
             self.index += 1

@@ -140,7 +140,7 @@ def _call(
 
 
 def _argument(source: str, position: int) -> tuple[int, int, int] | None:
-    """Find the group, command or character at a position: where its text starts and ends, and what is next."""
+    """Find the group, command or character at a position: where its text starts, ends, and what is next."""
     while position < len(source) and source[position].isspace():
         position += 1
     if position >= len(source) or source[position] == "}":

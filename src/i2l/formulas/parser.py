@@ -7,7 +7,7 @@ from i2l.formulas.environments import ROW_COMMANDS
 from i2l.formulas.lexer import RawTokens
 from i2l.formulas.rows import ROW_ENDS, RowReader
 from i2l.formulas.tokens import FormulaError
-from i2l.formulas.tree import Command, Delimited, Group, Node, Optional, Scripts, Symbol
+from i2l.formulas.tree import Command, Delimited, Group, Node, Optional, Scripts, Symbol, put_before
 
 MAX_DEPTH = 90  # nested groups and arguments; real formulas stay under 20, Python's stack allows about 200
 
@@ -94,14 +94,36 @@ def _kind_of(text: str) -> int:
     return _LEFT if text.startswith(r"\left") and not text[5].isalpha() else _PLAIN
 
 
+def _find_closers(texts: list[str]) -> dict[int, int]:
+    """Find, in one pass from the right, the first `]` after each `[` and `\\over` after each `\\buildrel`."""
+    closers: dict[int, int] = {}
+    levels: list[dict[str, int]] = [{}]  # for each open brace, the nearest closing tokens seen so far
+    for index in range(len(texts) - 1, -1, -1):
+        text = texts[index]
+        if text == "}":
+            levels.append({})
+        elif text == "{":
+            levels.pop()
+            if not levels:
+                levels.append({})
+        elif text in ("]", r"\over"):
+            levels[-1][text] = index
+        elif text in ("[", r"\buildrel"):
+            closing = levels[-1].get("]" if text == "[" else r"\over")
+            if closing is not None:
+                closers[index] = closing
+    return closers
+
+
 class Parser(RowReader):
     """Reads the constructs of the formula language, each by one method."""
 
-    __slots__ = ("depth",)
+    __slots__ = ("closers", "depth")
 
     def __init__(self, raw: RawTokens) -> None:
         super().__init__(raw)
         self.depth = 0
+        self.closers: dict[int, int] | None = None
 
     def parse(self) -> list[Node]:
         """Read the whole source.
@@ -112,6 +134,8 @@ class Parser(RowReader):
         items = self.items()
         if self.texts[self.index]:
             raise self.unmatched()
+        if len(items) == 1 and isinstance(items[0], Group) and self.texts[0].startswith(r"\begin{"):
+            return items[0].items  # a display environment of one line is just its formula
         return items
 
     def unmatched(self) -> FormulaError:
@@ -153,11 +177,10 @@ class Parser(RowReader):
             elif kind == _CLOSE or (kind == _ROW_END and in_row):
                 break
             elif kind == _SCRIPT:
-                # TeX reads `x^a^b` as `x^a{}^b`; at the start of a group a script has no base at all.
-                if out and isinstance(out[-1], Scripts):
+                if out and isinstance(out[-1], Scripts):  # TeX reads `x^a^b` as `x^a{}^b`
                     out.append(self.scripts(Group([], starts[index], starts[index])))
-                elif text == "'" and texts[index + 1] not in SCRIPT_MARKS:
-                    out.append(self.take())
+                elif out:  # something that draws nothing stood between
+                    out.append(self.scripts(out.pop()))
                 else:
                     out.append(self.scripts(None))
             elif kind == _ROW_END:
@@ -243,14 +266,12 @@ class Parser(RowReader):
         return Optional(items, self.starts[start], self.ends[self.index - 1])
 
     def items_before(self, closer: str) -> list[Node] | None:
-        """Read from after the current token to past a closing one on this level, if there is one."""
-        depth, closing = 0, self.index + 1
-        while depth or self.texts[closing] != closer:
-            text = self.texts[closing]
-            depth += (text == "{") - (text == "}")
-            if depth < 0 or not text:
-                return None
-            closing += 1
+        """Read from after the current token to past the one that closes it, if there is one."""
+        if self.closers is None:
+            self.closers = _find_closers(self.texts)
+        closing = self.closers.get(self.index)
+        if closing is None:
+            return None
         self.index += 1
         self.texts[closing] = ""  # so that the items end there
         items = self.items()
@@ -294,7 +315,7 @@ class Parser(RowReader):
         if self.texts[self.index] == "^":
             self.index += 1
             above = self.argument()
-            items.extend(above.items if isinstance(above, Group) else [above])
+            items[-1:] = put_before(items[-1], above.items if isinstance(above, Group) else [above])
         return Group(items, start, self.ends[self.index - 1])
 
     def infix(self, before: list[Node], *, in_row: bool) -> list[Node]:
@@ -308,7 +329,8 @@ class Parser(RowReader):
         roman = bool(switches) and switches[0] is before[0] and switches[0].text == r"\rm"
         if roman:
             before = before[1:]
-        after = [*switches[roman:], *after]
+        for switch in reversed(switches[roman:]):
+            after = put_before(switch, after)
         start = before[0].start if before else symbol.start
         end = self.ends[self.index - 1]
         parts: list[Node] = [

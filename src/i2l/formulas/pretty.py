@@ -10,7 +10,19 @@ from i2l.formulas.lexer import RawTokens
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.parser import Parser
 from i2l.formulas.tokens import FormulaError
-from i2l.formulas.tree import Array, Command, Delimited, Group, Length, Node, Optional, Scripts, Symbol, Text
+from i2l.formulas.tree import (
+    Array,
+    Command,
+    Delimited,
+    Group,
+    Length,
+    Node,
+    Optional,
+    Scripts,
+    Symbol,
+    Text,
+    is_lone_prime,
+)
 
 _OPERATORS: Final = {
     (r"\operatorname*" if name in commands.LIMIT_OPERATORS else r"\operatorname", *letters): name
@@ -106,6 +118,8 @@ class PrettyPrinter:
 
     def scripts(self, node: Scripts) -> str:
         """Write a base and its scripts; primes as primes."""
+        if node.base is None and node.sub is None and node.sup is not None and is_lone_prime(node.sup):
+            return "'"
         pieces = [] if node.base is None else [self.node(node.base)]
         if node.limits is not None:
             pieces.append(node.limits.text)

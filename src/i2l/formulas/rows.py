@@ -45,9 +45,9 @@ class RowReader(Cursor):
         position = self.optional() if name in ("array", "aligned", "gathered", "tabular") else None
         columns = None
         if name in ("array", "tabular", "subarray"):
-            if self.texts[self.index] != "{":
+            if self.texts[self.index] in ("}", "&", "]"):
                 raise self.error("missing column specification")
-            columns = self.raw_group()
+            columns = self.raw_group() if self.texts[self.index] == "{" else [self.take()]
         elif name in ("alignat", "alignedat"):
             self.raw_group() if self.texts[self.index] == "{" else None
         rows, rules = self.rows()
@@ -92,7 +92,7 @@ class RowReader(Cursor):
             while self.texts[self.index] in RULES:
                 rule = self.take()
                 row.rules.append(rule)
-                if rule.text != r"\hline":
+                if rule.text in (r"\cline", r"\noalign"):
                     row.rules.append(self.argument())
             while True:
                 row.cells.append(self.items(in_row=True))

@@ -1,6 +1,6 @@
 """The typed tree between the parser and the printers. Every node knows its place in the source."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(slots=True)
@@ -109,3 +109,16 @@ class Array:
 
 
 Node = Symbol | Group | Optional | Scripts | Length | Text | Command | Delimited | Array
+
+
+def put_before(base: Node, items: list[Node]) -> list[Node]:
+    """Put a node before items, as the base of the scripts that they may start with."""
+    first = items[0] if items else None
+    if isinstance(first, Scripts) and first.base is None:
+        return [replace(first, base=base), *items[1:]]
+    return [base, *items]
+
+
+def is_lone_prime(node: Node) -> bool:
+    """Tell the superscript of a bare `'` from a written `^{\\prime}`: it is one character long."""
+    return isinstance(node, Group) and len(node.items) == 1 and node.end - node.start == 1
