@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -11,12 +13,10 @@ AREAS = [(128, 192), (96, 160), (64, 32), (32, 256)]
 
 def windows_of(area):
     """Windows at every place of the canvas: off-centre ones, and those that touch some of its edges."""
-    cells = [range(0, size, 32) for size in area]
+    height, width = area
     windows = centred_windows(area=area, cell_px=32)
-    for top in cells[0][:2]:
-        for left in cells[1][:3]:
-            windows.append(Window(32, 32, top, left))
-    return windows
+    places = itertools.product((0, 1, 13, height - 9), (0, 7, width - 6, width // 2 - 3))
+    return windows + [Window(9, 6, top, left) for top, left in places]
 
 
 def encoder_of(dtype):

@@ -42,7 +42,7 @@ def test_samples_get_the_smallest_shape():
     result = classify([11, 12, 31, 2], [(40, 300), (128, 1088), (60, 60), (65, 100)])
     shapes = [result.shapes[number] for number in result.classes]
     assert [shape.num_tokens for shape in shapes] == [11, 21, 31, 11]
-    assert [shape.window.height_px for shape in shapes] == [64, 128, 64, 128]
+    assert [shape.window.height_px for shape in shapes] == [42, 128, 82, 82]
     assert shapes[1].window == Window(128, 1088, 0, 0)
     assert shapes[0].window.width_px < 600
 

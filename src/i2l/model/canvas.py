@@ -1,8 +1,8 @@
 """Where an image lies on the model's canvas, and the windows of the canvas that hold all of its ink.
 
 An image is centred on a white canvas whose outermost pixel on each side is a frame. A window is a part of the
-area inside the frame, aligned to the encoder's cells. Since images are centred, a few windows hold them all,
-and a whole batch can share one: `i2l.model.windowed` encodes just that part.
+area inside the frame. Since images are centred, a few windows hold them all, and a whole batch can share one:
+`i2l.model.windowed` encodes just that part.
 """
 
 from collections.abc import Sequence
@@ -17,6 +17,9 @@ from i2l.errors import I2LError
 
 WHITE = 255
 FRAME_PX = 1
+# Heights of printed formulas come in groups: at 200 dpi, a third is up to 42 pixels tall (one line of
+# symbols), and four in five up to 82 (a fraction).
+LINE_HEIGHTS_PX = (42, 82)
 
 
 class ImageTooLargeError(I2LError):
@@ -25,7 +28,7 @@ class ImageTooLargeError(I2LError):
 
 @dataclass(frozen=True, order=True)
 class Window:
-    """A part of the canvas, in pixels inside the frame; all four are multiples of the encoder's cell."""
+    """A part of the canvas, in pixels inside the frame."""
 
     height_px: int
     width_px: int
@@ -64,22 +67,16 @@ def centred_windows(*, area: tuple[int, int], cell_px: int, step: int = 2) -> li
     Args:
         area: height and width inside the frame.
         cell_px: the side of the encoder's cell.
-        step: a window reaches this many cells further to the left and right than the next smaller one. In
-            height the steps are single cells: formulas are low, and the area has few rows.
+        step: a window reaches this many cells further to the left and right than the next smaller one.
     """
     height, width = area
-    middle_row, middle_column = (height // cell_px) // 2, (width // cell_px) // 2
-    windows = []
-    for top in range(max(middle_row - 1, 0), -1, -1):
-        for left in reversed(range(0, max(middle_column, 1), step)):
-            windows.append(
-                Window(
-                    height_px=height - 2 * top * cell_px,
-                    width_px=width - 2 * left * cell_px,
-                    top_px=top * cell_px,
-                    left_px=left * cell_px,
-                )
-            )
+    heights = [*(line for line in LINE_HEIGHTS_PX if line < height), height]
+    widths = range(width, 0, -2 * step * cell_px)
+    windows = [
+        Window(rows, columns, centre(rows, height + 2 * FRAME_PX), (width - columns) // 2)
+        for rows in heights
+        for columns in widths
+    ]
     return sorted(windows, key=lambda window: (window.height_px * window.width_px, window))
 
 

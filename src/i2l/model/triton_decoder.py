@@ -202,7 +202,7 @@ def _lstm_backward_kernel(
     tl.store(place + 3 * N, by_output, mask=known)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])
 def _lstm_sums_backward_kernel(
     grad_sums, cells, partial, rows, batch, N,
     RB: tl.constexpr, NB: tl.constexpr, REPEATS: tl.constexpr,

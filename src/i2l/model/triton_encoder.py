@@ -15,6 +15,11 @@ from torch import Tensor
 POSITIONS = 16  # of one tile
 FIRST_POSITIONS = 32  # in the first layer, whose products want larger tiles
 REPEATS = 16  # tiles of one program where it sums over them
+# Numbers that change with the shape of a batch: a kernel specialised on them would be compiled anew for each.
+GEOMETRY = [
+    *("positions", "rows", "columns", "height", "width", "top", "left"),
+    *("image_height", "image_width", "margin_top", "margin_left"),
+]
 
 
 @triton.jit
@@ -28,7 +33,7 @@ def _largest(best, pick, value, index: tl.constexpr):
     return tl.maximum(best, value), pick
 
 
-@triton.jit
+@triton.jit(do_not_specialize=GEOMETRY[:7])
 def _pool_and_paste_kernel(
     raw, bias, background, grid, choice, positions, rows, columns, height, width, top, left,
     C: tl.constexpr, P: tl.constexpr, CB: tl.constexpr,
@@ -58,7 +63,7 @@ def _pool_and_paste_kernel(
     tl.store(choice + place, pick.to(tl.uint8), mask=pasted)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=GEOMETRY[:7])
 def _pool_and_paste_backward_kernel(
     grad, grid, choice, grad_raw, partial_bias, positions, rows, columns, height, width, top, left,
     C: tl.constexpr, P: tl.constexpr, CB: tl.constexpr, REPEATS: tl.constexpr,
@@ -99,7 +104,7 @@ def _patches(pixels, sample, top, left, known, image_height, image_width, BIAS: 
     return tl.where(tap < 9, pixel, tl.where(tap == 9, BIAS, 0.0))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=GEOMETRY)
 def _first_layer_kernel(
     pixels, kernel, bias, background, grid, choice, positions, rows, columns, height, width, top, left,
     image_height, image_width, margin_top, margin_left,
@@ -134,7 +139,7 @@ def _first_layer_kernel(
     tl.store(choice + place, pick.to(tl.uint8), mask=pasted)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=GEOMETRY)
 def _first_layer_backward_kernel(
     grad, grid, choice, pixels, partial, positions, rows, columns, height, width, top, left,
     image_height, image_width, margin_top, margin_left,

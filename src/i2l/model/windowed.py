@@ -1,10 +1,9 @@
 """The encoder on a window of the canvas: exactly the features of the whole canvas, at a part of the cost.
 
-Outside the window the canvas is white, so a grid there equals that of a blank canvas, apart from positions
-near the window. How near: let the window be aligned to the cells. After each convolution and pooling, only
-one position beyond the window's edge has seen ink. (It holds for the white pixels; a 3x3 convolution spreads
-it to 2 positions, pooling halves that to 1.) So each layer convolves the window with 2 positions more on
-each side, and 3 positions of its input are needed: 1 computed by the layer before, 2 blank.
+Outside the window the canvas is white, so after each layer the grid equals that of a blank canvas, except at
+positions that have seen a pixel of the window. A 3x3 convolution spreads those by one position, and pooling
+halves them, so they stay few. Each layer computes only these, and reads one position more on each side, which
+the layer before computed or which is blank.
 
 The blank canvas is known from a small one. By the same argument its border is felt by the outermost position
 of each grid only; all others are alike. A blank canvas of 3 x 3 cells holds a copy of every value.
@@ -30,32 +29,23 @@ from i2l.model.encoder_kernels import (
     pool_and_paste_backward,
 )
 
-SEEN = 1  # positions beyond the window that a layer's output has seen ink from
-NEEDED = 3  # positions beyond the window that a layer's input must hold
-EDGE = 1  # positions beyond the canvas that a layer's input must hold: frame or zero padding
-
 Span = tuple[int, int]
 
 
-def spans(start_px: int, size_px: int, total_px: int, scale: int) -> tuple[Span, Span]:
-    """Give along one axis what a layer computes, and what the next layer reads, as positions of its grid."""
-    first, last = start_px // scale, (start_px + size_px) // scale
-    open_before, open_after = start_px > 0, start_px + size_px < total_px
-    computed = (first - SEEN * open_before, last + SEEN * open_after)
-    read = (first - (NEEDED if open_before else EDGE), last + (NEEDED if open_after else EDGE))
-    return computed, read
+def seen_spans(start_px: int, size_px: int, total_px: int, layers: int) -> list[Span]:
+    """Give along one axis, for the pixels and after each layer, the positions that have seen the window."""
+    first, last, total = start_px, start_px + size_px, total_px
+    spans = [(first, last)]
+    for _ in range(layers):
+        total //= 2
+        first, last = max((first - 1) // 2, 0), min((last + 2) // 2, total)
+        spans.append((first, last))
+    return spans
 
 
-def white_margins(window: Window, area: tuple[int, int]) -> tuple[int, int, int, int]:
-    """Give the white pixels that the first layer reads around the window: left, right, top, bottom."""
-    top, bottom = spans(window.top_px, window.height_px, area[0], 1)[1]
-    left, right = spans(window.left_px, window.width_px, area[1], 1)[1]
-    return (
-        window.left_px - left,
-        right - window.left_px - window.width_px,
-        window.top_px - top,
-        bottom - window.top_px - window.height_px,
-    )
+def read_span(seen_next: Span) -> Span:
+    """Give the positions that the next layer reads to compute its own; they may reach beyond the canvas."""
+    return 2 * seen_next[0] - 1, 2 * seen_next[1] + 1
 
 
 @cache
@@ -149,6 +139,12 @@ def _pasted_over(grad: Tensor, choice: Tensor, offset: tuple[int, int]) -> Tenso
     return background_backward(grad, (offset[0], offset[0] + rows), (offset[1], offset[1] + columns))
 
 
+def _margins(seen: list[Span]) -> tuple[int, int]:
+    """How many white pixels before and after the window the first layer reads."""
+    (start, end), (first, last) = seen[0], read_span(seen[1])
+    return start - first, last - end
+
+
 def encode_windows(
     encoder: Encoder, pixels: Tensor, *, window: Window, area: tuple[int, int], dtype: torch.dtype
 ) -> Tensor:
@@ -165,24 +161,26 @@ def encode_windows(
         (B, rows, columns, D), as `Encoder.forward` gives.
     """
     kernels, biases = encoder.kernels(dtype)
+    layers = len(kernels)
+    seen_rows = seen_spans(window.top_px, window.height_px, area[0], layers)
+    seen_columns = seen_spans(window.left_px, window.width_px, area[1], layers)
     grid = pixels
-    for index, blank in enumerate(blank_grids(kernels, biases, area)):
-        scale = 2 ** (index + 1)
-        shape = area[0] // scale, area[1] // scale
-        computed_rows, read_rows = spans(window.top_px, window.height_px, area[0], scale)
-        computed_columns, read_columns = spans(window.left_px, window.width_px, area[1], scale)
-        if index == len(kernels) - 1:
-            read_rows, read_columns = (0, shape[0]), (0, shape[1])
-        background = spread(blank, read_rows, read_columns, shape)
-        offset = computed_rows[0] - read_rows[0], computed_columns[0] - read_columns[0]
-        if index == 0:
-            margins = white_margins(window, area)
+    for index, blank in enumerate(blank_grids(kernels, biases, area), start=1):
+        shape = area[0] >> index, area[1] >> index
+        rows, columns = (0, shape[0]), (0, shape[1])  # after the last layer: the whole grid
+        if index < layers:
+            rows, columns = read_span(seen_rows[index + 1]), read_span(seen_columns[index + 1])
+        background = spread(blank, rows, columns, shape)
+        offset = seen_rows[index][0] - rows[0], seen_columns[index][0] - columns[0]
+        if index == 1:
+            left, right = _margins(seen_columns)
+            top, bottom = _margins(seen_rows)
             grid = _FirstLayer.apply(  # type: ignore[no-untyped-call]
-                grid, kernels[0], biases[0], background, margins, offset
+                grid, kernels[0], biases[0], background, (left, right, top, bottom), offset
             )
         else:
-            raw = functional.conv2d(grid.permute(0, 3, 1, 2), kernels[index]).permute(0, 2, 3, 1)
+            raw = functional.conv2d(grid.permute(0, 3, 1, 2), kernels[index - 1]).permute(0, 2, 3, 1)
             grid = _PoolAndPaste.apply(  # type: ignore[no-untyped-call]
-                raw.contiguous(), biases[index], background, offset
+                raw.contiguous(), biases[index - 1], background, offset
             )
     return regroup(grid.permute(0, 3, 1, 2), pool_rows=encoder.pool_rows, pool_columns=encoder.pool_columns)
