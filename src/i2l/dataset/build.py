@@ -94,6 +94,9 @@ def build_dataset(
         InputError: if an input is not what it should be.
         TexError: if a style cannot be drawn on this machine.
     """
+    recipe = options.recipe
+    if min(recipe.val_fraction, recipe.test_fraction) < 0 or recipe.val_fraction + recipe.test_fraction >= 1:
+        raise BuildError("The shares of val and test must be at least 0, and less than 1 together.")
     plan = make_plan(sources, options)
     work = WorkFolder(out.parent / f".{out.name}.work")
     if (out / CARD_FILE).exists():
@@ -107,7 +110,7 @@ def build_dataset(
             raise BuildError(f"{out} is in use; choose an --out that does not exist yet.")
         with disk_errors_explained(out.parent), work.claimed(plan), BuildProgress(quiet=quiet) as progress:
             workers = (engine or EngineOptions()).start(work.scratch)
-            _Build(sources, options, work, plan, workers, progress).run(name=out.name)
+            _Build(sources, options, work, plan, workers, progress).run()
             os.rename(work.result, out)
         dataset = DatasetReader(out)
     shutil.rmtree(work.path, ignore_errors=True)
@@ -164,13 +167,14 @@ class _Build:
             folder=folder,
             recipe=options.recipe,
             seed=options.seed,
+            part_lines=options.part_lines,
             boxes=options.boxes,
             compact=options.compact,
             macros=None if options.macros is None else Macros.load(options.macros),
         )
 
-    def run(self, *, name: str) -> None:
-        """Do what is left to do; the name is for titles."""
+    def run(self) -> None:
+        """Do what is left to do."""
         self.names = self.cut_lines()
         self.num_parts = -(-len(self.names) // self.options.part_lines)
         self.run_parts("normalize", "normalized", partial(normalize_part, self.stage_options))
@@ -181,8 +185,8 @@ class _Build:
         Vocabulary.from_formula_tokens(kept_counts).save(self.folder.result / VOCABULARY_FILE)
         files = self.write_files(settlement)
         card = summarize(self.plan, settlement, files=files, num_tokens=len(kept_counts))
-        write_report(self.folder.result, card, settlement, counts=kept_counts, name=name)
-        write_readme(self.folder.result, card, name=name)
+        write_report(self.folder.result, card, settlement, counts=kept_counts)
+        write_readme(self.folder.result, card)
         write_card(self.folder.result, card)
 
     def cut_lines(self) -> LineNames:

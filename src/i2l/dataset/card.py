@@ -50,7 +50,11 @@ def summarize(plan: Plan, settlement: Settlement, *, files: Sequence[str], num_t
         "num_kept": settlement.count(KEPT),
         "num_tokens": num_tokens,
         "splits": splits,
-        "verdicts": {split: dict(ranked(counter)) for split, counter in sorted(settlement.verdicts.items())},
+        "verdicts": {
+            split: dict(ranked(settlement.verdicts[split]))
+            for split in (*SPLITS, NO_SPLIT)
+            if settlement.verdicts[split]
+        },
         "steps": count_steps(plan["recipe"], settlement.verdicts),
         "plan": plan,
     }
@@ -90,14 +94,20 @@ def ranked(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
+def title_of(card: Card) -> str:
+    """Give the dataset's title; it does not depend on the folder, so that neither do the bytes."""
+    return f"Formulas, recipe {card['plan']['recipe']['name']}"
+
+
 def step_rows(card: Card) -> list[list[object]]:
     """Give the steps as rows of a table: name, all, and each split where it is known."""
     return [[step["name"], *(step.get(split, "") for split in ("all", *SPLITS))] for step in card["steps"]]
 
 
-def write_readme(result: Path, card: Card, *, name: str) -> None:
+def write_readme(result: Path, card: Card) -> None:
     """Write the dataset card, with the header that Hugging Face reads."""
     plan = card["plan"]
+    title = title_of(card)
     compact = plan["form"] == "compact"
     configs = "".join(f"  - split: {split}\n    path: data/{split}-*\n" for split in card["splits"])
     columns = shard_schema(compact=compact, boxes=plan["boxes"]).names
@@ -113,7 +123,7 @@ def write_readme(result: Path, card: Card, *, name: str) -> None:
         if split != SPLITS[0]
     )
     text = f"""---
-pretty_name: {name}
+pretty_name: {title}
 task_categories:
 - image-to-text
 tags:
@@ -125,9 +135,9 @@ configs:
   data_files:
 {configs}---
 
-# {name}
+# {title}
 
-Images of formulas with their LaTeX, built by `i2l build` with the recipe `{plan["recipe"]["name"]}`, seed
+Images of formulas with their LaTeX, built by `i2l build` with the recipe `{plan["recipe"]["name"]}` and seed
 {plan["seed"]}: {card["num_kept"]:,} samples of {card["num_given"]:,} lines, {card["num_tokens"]:,} tokens.
 `report.html` shows them, `verdicts.parquet` has the fate of every line, `dataset.json` is for programs.
 
@@ -135,7 +145,7 @@ Images of formulas with their LaTeX, built by `i2l build` with the recipe `{plan
 
 {_table(["step", "all", *SPLITS], step_rows(card))}
 
-Frequencies and vocabulary come from the training split alone. {unknown and "Hence:"}
+Frequencies and vocabulary come from the training split alone.
 
 {unknown}
 

@@ -8,9 +8,10 @@ from functools import cache
 
 from PIL import Image
 
+from i2l.dataset.recipes import PAPER_STYLES
 from i2l.images.rasterize import Pixels
 from i2l.images.render import RenderResult, render_formulas
-from i2l.images.styles import PAPER, Style
+from i2l.images.styles import PAPER, Style, world_style
 
 _PAPER_TEXT = "paper"
 
@@ -37,6 +38,24 @@ def encode_png(pixels: Pixels) -> bytes:
     return file.getvalue()
 
 
-def draw_formulas(formulas: Sequence[str], *, style: Style, boxes: bool) -> list[RenderResult]:
-    """Render formulas."""
-    return render_formulas(formulas, style=style, boxes=boxes)
+def styles_of_lines(kind: str, *, seed: int, lines: Sequence[int]) -> list[Style]:
+    """Give the style of each line: the paper's, or one drawn from the seed and the line's number.
+
+    Lines that follow each other share what TeX sees of it, in blocks, so that few processes draw them.
+    """
+    if kind == PAPER_STYLES:
+        return [PAPER] * len(lines)
+    return [world_style((seed << 32) + line) for line in lines]
+
+
+def draw_formulas(formulas: Sequence[str], *, styles: Sequence[Style], boxes: bool) -> list[RenderResult]:
+    """Render each formula in its own style."""
+    results: list[RenderResult | None] = [None] * len(formulas)
+    groups: dict[Style, list[int]] = {}
+    for index, style in enumerate(styles):
+        groups.setdefault(style, []).append(index)
+    for style, members in groups.items():
+        drawn = render_formulas([formulas[index] for index in members], style=style, boxes=boxes)
+        for index, result in zip(members, drawn, strict=True):
+            results[index] = result
+    return [result for result in results if result is not None]

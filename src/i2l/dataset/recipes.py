@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from i2l.errors import I2LError
 
+PAPER_STYLES, WORLD_STYLES = "paper", "world"
 TRAIN, VAL, TEST = SPLITS = ("train", "val", "test")
 
 
@@ -28,10 +29,10 @@ class Recipe:
 RECIPES = {
     recipe.name: recipe
     for recipe in (
-        Recipe("im2latex-90k", 24, 150, 1086, 126, "paper", 0.05, 0.05),
-        Recipe("i2l-140k", 50, 150, 1086, 126, "paper", 0.1, 0.1),
+        Recipe("im2latex-90k", 24, 150, 1086, 126, PAPER_STYLES, 0.05, 0.05),
+        Recipe("i2l-140k", 50, 150, 1086, 126, PAPER_STYLES, 0.1, 0.1),
         # 300 dpi and 14 pt draw the same formula 1.75 times as large as the paper's style does
-        Recipe("world", 24, 200, 1920, 256, "world", 0.02, 0.02),
+        Recipe("world", 24, 200, 1920, 256, WORLD_STYLES, 0.02, 0.02),
     )
 }
 

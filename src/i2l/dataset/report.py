@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from i2l.dataset.card import Card, ranked, step_rows
+from i2l.dataset.card import Card, ranked, step_rows, title_of
 from i2l.dataset.charts import bar_chart, histogram, rank_chart
 from i2l.dataset.draw import encode_png
 from i2l.dataset.format import Split
@@ -52,13 +52,11 @@ svg .limit { stroke: var(--mark); stroke-dasharray: 5 4; fill: none; }
 """
 
 
-def write_report(
-    result: Path, card: Card, settlement: Settlement, *, counts: Counter[str], name: str
-) -> None:
+def write_report(result: Path, card: Card, settlement: Settlement, *, counts: Counter[str]) -> None:
     """Draw the report of the dataset in `result`."""
     recipe = card["plan"]["recipe"]
     sections = [
-        _head(card, name),
+        _head(card),
         "<h2>Lines left after every step</h2>" + _steps(card),
         "<h2>Losses</h2>" + _losses(card, settlement),
         "<h2>Samples</h2>" + _histograms(settlement, recipe),
@@ -67,13 +65,14 @@ def write_report(
     ]
     with atomic_write(result / "report.html") as file:
         file.write(
-            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(name)}</title>'
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+            f"<title>{escape(title_of(card))}</title>"
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<style>{_STYLE}</style></head><body>{''.join(sections)}</body></html>\n"
         )
 
 
-def _head(card: Card, name: str) -> str:
+def _head(card: Card) -> str:
     plan = card["plan"]
     tiles = {"lines given": card["num_given"], "samples kept": card["num_kept"]}
     tiles |= {split: entry["num_samples"] for split, entry in card["splits"].items()}
@@ -84,8 +83,8 @@ def _head(card: Card, name: str) -> str:
     versions = ", ".join(f"{package} {number}" for package, number in plan["versions"].items())
     inputs = ", ".join(source["name"] for source in plan["inputs"])
     return (
-        f"<h1>{escape(name)}</h1>"
-        f'<p class="dim">Recipe {escape(plan["recipe"]["name"])}, seed {plan["seed"]}, {plan["form"]}. '
+        f"<h1>{escape(title_of(card))}</h1>"
+        f'<p class="dim">Seed {plan["seed"]}, {plan["form"]}. '
         f"From {escape(inputs)}. Made with {escape(versions)}.</p>"
         f'<div class="tiles">{cells}</div>'
     )

@@ -106,9 +106,10 @@ def settle(
                 continue
             unknown = [token for token in row["formula"].split() if token not in vocabulary]
             if unknown and row["split"] == TRAIN:
+                rarest = min(unknown, key=lambda token: (counts[token], token))
                 verdict["verdict"] = RARE
                 verdict["message"] = (
-                    f"{unknown[0]} occurs {counts[unknown[0]]} times in training, not {minimum}"
+                    f"{rarest} occurs {counts[rarest]} times in training, at least {minimum} are needed"
                 )
                 continue
             verdict["verdict"] = KEPT

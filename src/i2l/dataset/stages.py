@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from i2l.dataset.draw import draw_formulas, encode_png, style_text
+from i2l.dataset.draw import draw_formulas, encode_png, style_text, styles_of_lines
 from i2l.dataset.filters import EARLY_REASONS, EMPTY, REJECTED, TOO_LONG, hash64, loose_key
 from i2l.dataset.recipes import SPLITS, TRAIN, Recipe
 from i2l.dataset.schema import BOXES
@@ -20,7 +20,7 @@ from i2l.formulas.macros import Macros
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.tokens import FormulaError
 from i2l.images.render import RenderResult
-from i2l.images.styles import PAPER, Style
+from i2l.images.styles import Style
 
 TOO_WIDE, TOO_HIGH, NO_INK = "too-wide", "too-high", "no-ink"
 MIN_FREE_BYTES = 1 << 24  # with less room than this TeX may have failed for want of it
@@ -61,6 +61,7 @@ class StageOptions:
     folder: WorkFolder
     recipe: Recipe
     seed: int
+    part_lines: int
     boxes: bool
     compact: bool
     macros: Macros | None
@@ -105,12 +106,14 @@ def render_part(options: StageOptions, index: int) -> None:
     rows = np.flatnonzero(selected["reason"].to_numpy() == 0)
     normalized = read_part(folder.part("normalized", index)).take(rows)
     formulas = normalized["formula"].to_pylist()
-    drawn = draw_formulas(normalized["latex"].to_pylist(), style=PAPER, boxes=options.boxes)
+    numbers = (index * options.part_lines + rows).tolist()
+    styles = styles_of_lines(options.recipe.styles, seed=options.seed, lines=numbers)
+    drawn = draw_formulas(normalized["latex"].to_pylist(), styles=styles, boxes=options.boxes)
     trains = selected["split"].to_numpy()[rows] == SPLITS.index(TRAIN)
     counts: Counter[str] = Counter()
     rendered = []
-    for row, formula, result, train in zip(rows, formulas, drawn, trains, strict=True):
-        rendered.append({"row": int(row)} | _rendered_row(result, PAPER, options))
+    for row, formula, result, style, train in zip(rows, formulas, drawn, styles, trains, strict=True):
+        rendered.append({"row": int(row)} | _rendered_row(result, style, options))
         if train and rendered[-1]["reason"] is None:
             counts.update(formula.split())
     if shutil.disk_usage(tempfile.gettempdir()).free < MIN_FREE_BYTES:

@@ -1,0 +1,29 @@
+"""A small build without TeX: the real stages, with a drawing that depends on the formula alone."""
+
+from dataclasses import replace
+
+import pytest
+from dataset_fakes import RECIPE, fake_draw
+
+from i2l.dataset import build as build_module
+from i2l.dataset import stages
+from i2l.dataset.build import BuildOptions, EngineOptions, build_dataset
+
+
+@pytest.fixture
+def fake_tex(monkeypatch):
+    monkeypatch.setattr(stages, "draw_formulas", fake_draw)
+    monkeypatch.setattr(build_module, "pdflatex_path", lambda: "/bin/echo")
+
+
+@pytest.fixture
+def small_build(fake_tex, tmp_path):
+    """Build in this process, with small parts, so that every stage has several."""
+
+    def run(sources, *, out="out", jobs=1, **changes):
+        options = replace(BuildOptions(recipe=RECIPE, part_lines=7), **changes)
+        return build_dataset(
+            sources, out=tmp_path / out, options=options, engine=EngineOptions(jobs=jobs), quiet=True
+        )
+
+    return run
