@@ -211,7 +211,10 @@ class CanonicalPrinter(ArrayPrinter):
         else:
             styles = _argument_styles(name, len(arguments), style)
             for argument, argument_style in zip(arguments, styles, strict=True):
-                self.argument(argument, argument_style)
+                if name in commands.BOX_MOVERS and isinstance(argument, Command):
+                    self.box(argument, argument_style)
+                else:
+                    self.argument(argument, argument_style)
 
     def line_argument(self, node: Node, style: int) -> None:
         """Print what a line is drawn over, in the line's own braces around those of the source."""
@@ -247,8 +250,13 @@ class CanonicalPrinter(ArrayPrinter):
                 self.emit(symbol.text, symbol.start, symbol.end)
             self.structure("}", text.end)
         else:
-            self.emit(node.name, node.start, node.name_end)
-            self.text(text, style)
+            self.box(node, style)
+
+    def box(self, node: Command, style: int) -> None:
+        """Print a command with its text as they are."""
+        self.emit(node.name, node.start, node.name_end)
+        for argument in node.arguments:
+            self.argument(argument, style)
 
     def text(self, node: Text, style: int) -> None:
         """Print text character by character; LaTeX sees it in one piece, with its spaces."""

@@ -102,7 +102,7 @@ _define("lt", "parbox")
 LENGTHS: Final = _define("l", "hspace hspace* vspace vspace*")
 _define("Lll", "rule")
 BARE_LENGTHS: Final = _define("d", "kern mkern mskip hskip vskip")
-_define("dm", "raise lower")
+BOX_MOVERS: Final = _define("dm", "raise lower")  # TeX wants a box after them, not an alphabet
 
 # Text commands whose words im2markup writes as a math alphabet; the value is that alphabet.
 TEXT_ALPHABETS: Final = {
