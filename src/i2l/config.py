@@ -149,10 +149,12 @@ class TrainConfig(JsonConfig):
     batch_size: int = 56  # over all processes together
     length_classes: tuple[int, ...] = (28, 35, 41, 48, 55, 64, 75, 88, 105, 150)
     window_step: int = 0  # windows of the canvas differ by so many cells on either side; 0: always all of it
+    min_shape_batches: int = 1  # a shape with fewer batches an epoch joins a larger one; each costs planning
 
     # Arithmetic
     precision: Literal["float32", "bfloat16"] = "float32"  # of matrix products; weights are always float32
     engine: Literal["auto", "plain", "fast", "graph"] = "auto"  # all compute the same; graph is for GPUs
+    autotune: bool = False  # let cuDNN try its algorithms on each new shape
 
     # Optimiser
     optimizer: Literal["adam", "adamw"] = "adam"
@@ -176,7 +178,6 @@ class TrainConfig(JsonConfig):
     log_every: int = 100
     validate_every: int = 0  # 0: once an epoch
     validation_samples: int = 0  # the first so many of a fixed shuffle; 0: all
-    beam_width: int = 0  # validates by beam search too, and chooses the best checkpoint by it
     checkpoint_every: int = 1000
     keep_every: int = 0  # checkpoints at multiples of this are never deleted
 

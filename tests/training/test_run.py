@@ -18,7 +18,7 @@ from i2l.training.monitor import read_rows
 from i2l.training.recent import DivergedError
 from i2l.training.run import RunError, TrainOptions, train
 from i2l.training.settings import resolve_config
-from tests.training.conftest import MemoryDataset, make_dataset, small_config
+from tests.training.conftest import MemoryDataset, MemorySplit, make_dataset, small_config
 
 CPU = TrainOptions(device="cpu")
 
@@ -158,6 +158,14 @@ def test_resuming_something_else_says_what_differs(tmp_path, dataset):
     (other / "thesis.tex").write_text("")
     with pytest.raises(RunError, match="not a run"):
         train(dataset, out=other, config=small_config(max_steps=2), options=CPU)
+
+
+def test_a_validation_formula_may_hold_a_token_that_was_never_trained(tmp_path, dataset):
+    validation = dataset.split("val")
+    strange = MemorySplit([r"\never \seen", *validation.formulas[1:]], validation.images)
+    mixed = MemoryDataset(dataset.vocabulary, {"train": dataset.split("train"), "val": strange})
+    result = train(mixed, out=tmp_path / "run", config=small_config(max_steps=2), options=CPU)
+    assert result.metrics["num_formulas"] == len(validation.formulas)
 
 
 def test_a_run_without_validation_split(tmp_path, dataset):

@@ -9,12 +9,13 @@ from i2l.training.shapes import BatchShape, classify_samples
 MODEL = ModelConfig()
 
 
-def classify(lengths, sizes, *, window_step=4):
+def classify(lengths, sizes, *, window_step=4, min_samples=1):
     return classify_samples(
         lengths=np.array(lengths),
         sizes=np.array(sizes),
         length_classes=(10, 20, 30),
         window_step=window_step,
+        min_samples=min_samples,
         model=MODEL,
     )
 
@@ -57,3 +58,12 @@ def test_without_windows_there_is_one_shape_a_length():
 def test_a_formula_that_is_too_long_is_reported():
     with pytest.raises(SamplerError, match="1 formulas have more than 30 tokens \\(up to 31\\)"):
         classify([31, 32], [(20, 20), (20, 20)])
+
+
+def test_a_shape_with_few_samples_joins_a_larger_one():
+    lengths, sizes = [5] * 3 + [15], [(20, 20)] * 3 + [(128, 1088)]
+    kept = classify(lengths, sizes, min_samples=3)
+    assert len(set(kept.classes.tolist())) == 2
+    joined = classify(lengths, sizes, min_samples=4)
+    (number,) = set(joined.classes.tolist())
+    assert joined.shapes[number] == BatchShape(21, Window(128, 1088, 0, 0))

@@ -25,9 +25,6 @@ def train(
     ] = None,
     precision: Annotated[str | None, typer.Option(help="float32 or bfloat16.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of weights and order.")] = None,
-    beam_width: Annotated[
-        int | None, typer.Option(help="Validate by beam search too; 0: greedy only.")
-    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", help="Any field of the config: section.field=value. May be repeated."),
@@ -68,7 +65,6 @@ def train(
         "budget_minutes": budget_minutes,
         "precision": precision,
         "seed": seed,
-        "beam_width": beam_width,
     }
     settings["training"] = settings.get("training", {}) | {k: v for k, v in flags.items() if v is not None}
     resolved = resolve_config(preset=preset, file=config, changes=settings)
@@ -80,4 +76,5 @@ def train(
         started_s=STARTED_S,
     )
     if result.finished:
-        typer.echo(f"{out}: {result.step:,} steps, finished.")
+        score = f", validation BLEU {result.metrics['bleu']:.4f}" if result.metrics else ""
+        typer.echo(f"{out}: finished after {result.step:,} steps{score}")

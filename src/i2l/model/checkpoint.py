@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from i2l import __version__
@@ -114,7 +114,8 @@ def save_checkpoint(
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        save_file({name: weight.contiguous().cpu() for name, weight in weights.items()}, partial / WEIGHTS)
+        content = save({name: weight.contiguous().cpu() for name, weight in weights.items()})
+        (partial / WEIGHTS).write_bytes(content)
         head = {"format": FORMAT, "i2l": __version__, "git_hash": git_hash(), "step": step}
         _write_json(partial / CONFIG, {**head, **config})
         vocabulary.save(partial / VOCABULARY)

@@ -18,6 +18,7 @@ UNITS = {
     "model_flop_utilisation": "{:.1%}",
     "memory_gib": "{:.1f}",
 }
+BRIEF = ("loss", "token_accuracy", "images_per_s")  # what fits beside the bar
 
 
 class Display:
@@ -58,10 +59,11 @@ class Display:
     ) -> None:
         """Show where the run stands; in a log this is one line."""
         left = "" if time_left_s is None else f"  {format_duration(time_left_s)} left"
-        text = f"step {step:,}  epoch {epochs:.2f}  {format_scalars(scalars)}{left}"
-        self._progress.update(self._task, completed=done, description=text)
         if self._progress.disable:
-            self.note(text)
+            self.note(f"step {step:,}  epoch {epochs:.2f}  {format_scalars(scalars)}{left}")
+        else:
+            brief = format_scalars({name: scalars[name] for name in BRIEF if name in scalars})
+            self._progress.update(self._task, completed=done, description=f"step {step:,}  {brief}{left}")
 
 
 def format_scalars(scalars: Mapping[str, float]) -> str:

@@ -176,6 +176,7 @@ def build_trainer(
         sizes=data.sizes,
         length_classes=training.length_classes,
         window_step=training.window_step,
+        min_samples=training.min_shape_batches * training.batch_size,
         model=config.model,
     )
     torch.manual_seed(training.seed)
@@ -189,6 +190,7 @@ def build_trainer(
     )
     gradients = FlatGradients(list(model.parameters()))
     engine = choose_engine(training.engine, processes.device)
+    torch.backends.cudnn.benchmark = training.autotune
     compute = GradientStep(
         model=model,
         gradients=gradients,

@@ -37,6 +37,7 @@ def classify_samples(
     sizes: NDArray[np.int64],
     length_classes: Sequence[int],
     window_step: int,
+    min_samples: int,
     model: ModelConfig,
 ) -> ShapeClasses:
     """Find the smallest shape for every sample.
@@ -46,6 +47,7 @@ def classify_samples(
         sizes: (N, 2) height and width of the images.
         length_classes: rising limits of tokens, eos not counted.
         window_step: windows grow by this many cells to the left and right; 0: always the whole canvas.
+        min_samples: a shape with fewer goes up in the next larger one.
         model: has the canvas.
 
     Raises:
@@ -73,7 +75,11 @@ def classify_samples(
         else:  # the whole canvas: on to the next longer class
             larger.append(number + len(windows) if number + len(windows) < len(shapes) else None)
     chosen = assign_windows(sizes, windows, canvas_shape=model.canvas_shape)
-    return ShapeClasses(shapes, larger, np.searchsorted(limits, lengths) * len(windows) + chosen)
+    classes = np.searchsorted(limits, lengths) * len(windows) + chosen
+    for number, parent in enumerate(larger):
+        if parent is not None and (classes == number).sum() < min_samples:
+            classes[classes == number] = parent
+    return ShapeClasses(shapes, larger, classes)
 
 
 def _next_holding(windows: Sequence[Window], number: int) -> int | None:

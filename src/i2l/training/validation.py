@@ -93,17 +93,19 @@ class Validator:
 def attention_picture(
     model: Recognizer, data: ResidentSplit, index: int, *, max_steps: int
 ) -> NDArray[np.uint8]:
-    """Draw where the model looks for each of the first tokens of a sample, one under the other.
+    """Draw where the model looks for each of the first tokens it reads, one strip under the other.
 
     Each strip is the image, darkened where the attention of this step is below its maximum.
     """
-    indices = torch.tensor([index], device=next(model.parameters()).device)
-    num_tokens = min(max_steps, int(data.lengths[index]))
-    token_ids, lengths = data.targets(indices, num_tokens=num_tokens)
-    pixels = data.canvases(indices)
-    attention = model(pixels, token_ids, lengths).attention[0].float()  # (T, rows, columns)
-    light = interpolate(attention[:, None], size=pixels.shape[1:], mode="nearest")[:, 0]
-    light = light / light.amax(dim=(1, 2), keepdim=True)
-    strips = pixels.float() * (0.2 + 0.8 * light)  # (T, H, W)
-    picture: NDArray[np.uint8] = strips.flatten(0, 1).byte().cpu().numpy()
+    pixels = data.canvases(torch.tensor([index], device=next(model.parameters()).device))
+    memory = model.encode(pixels)
+    state = model.start(memory)
+    token_ids = torch.full((1,), Vocabulary.bos_id, device=pixels.device)
+    strips: list[Tensor] = []
+    while len(strips) < max_steps and int(token_ids) != Vocabulary.eos_id:
+        logits, state, attention = model.step(memory, state, token_ids)
+        token_ids = logits.argmax(dim=1)
+        light = interpolate(attention[None].float(), size=pixels.shape[1:], mode="nearest")[0]
+        strips.append(pixels[0] * (0.2 + 0.8 * light[0] / light.max()))
+    picture: NDArray[np.uint8] = torch.cat(strips).byte().cpu().numpy()
     return picture
