@@ -1,0 +1,1 @@
+"""How good is a reader: every published score and our own, with intervals, breakdowns and a report."""
