@@ -29,7 +29,7 @@ def imported_parts(path):
             continue
         for name in names:
             if name == "i2l" or name.startswith("i2l."):
-                yield (name.split(".") + [""])[1]
+                yield [*name.split("."), ""][1]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
@@ -56,3 +56,19 @@ def loaded_modules(statement):
 @pytest.mark.parametrize("statement", ["import i2l", "import i2l.cli"])
 def test_light_imports_load_nothing_heavy(statement):
     assert not loaded_modules(statement) & {"torch", "numpy", "pyarrow", "onnxruntime", "ray", "PIL"}
+
+
+def test_import_is_quick():
+    code = "import time; start = time.perf_counter(); import i2l; print(time.perf_counter() - start)"
+    seconds = [
+        float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout)
+        for _ in range(5)
+    ]
+    assert min(seconds) < 0.3
+
+
+def test_every_command_shows_an_example():
+    from i2l.cli import app
+
+    for command in app.registered_commands:
+        assert "xample" in (command.callback.__doc__ or ""), f"i2l {command.callback.__name__} --help"
