@@ -5,24 +5,24 @@ from html import escape
 from math import ceil, log10
 
 _WIDTH, _HEIGHT = 460, 200  # of the plotting area, in SVG units
-_LEFT, _BOTTOM, _TOP, _RIGHT = 52, 34, 10, 14
+_LEFT, _BOTTOM, _TOP, _RIGHT = 62, 36, 10, 24
 
 
 def bar_chart(counts: Mapping[str, int]) -> str:
     """Draw one horizontal bar per name, longest first, with its number."""
     rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     largest = max(counts.values(), default=1) or 1
-    label_width, row_height = 170, 22
+    label_width, bar_width, row_height = 160, 300, 22
     bars = []
     for index, (name, count) in enumerate(rows):
         y = index * row_height
-        length = count / largest * (_WIDTH - 110)
+        length = count / largest * bar_width
         bars.append(
             f'<text x="{label_width - 8}" y="{y + 15}" text-anchor="end">{escape(name)}</text>'
             f'<rect x="{label_width}" y="{y + 3}" width="{max(length, 1):.1f}" height="16"/>'
             f'<text x="{label_width + length + 6:.1f}" y="{y + 15}" class="value">{count:,}</text>'
         )
-    return _svg(label_width + _WIDTH, max(len(rows), 1) * row_height, "".join(bars))
+    return _svg(label_width + bar_width + 80, max(len(rows), 1) * row_height, "".join(bars))
 
 
 def histogram(counts: Mapping[int, int], *, limit: int, num_bins: int, unit: str) -> str:
@@ -44,7 +44,7 @@ def histogram(counts: Mapping[int, int], *, limit: int, num_bins: int, unit: str
             f"<title>{span} {escape(unit)}: {count:,}</title></rect>"
         )
     ticks_x = [(value, _LEFT + value / (len(bins) * size) * _WIDTH) for value in _round_steps(limit, 6)]
-    ticks_y = [(value, _TOP + _HEIGHT - value / largest * _HEIGHT) for value in _round_steps(largest, 4)]
+    ticks_y = [(value, _TOP + _HEIGHT - value / largest * _HEIGHT) for value in _round_steps(largest, 5)]
     return _framed("".join(bars), ticks_x, ticks_y, unit)
 
 

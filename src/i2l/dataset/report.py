@@ -45,6 +45,7 @@ svg text { fill: var(--ink); } svg .value { fill: var(--dim); } svg rect { fill:
 svg .grid { stroke: var(--line); fill: none; }
 svg polyline { stroke: var(--fill); stroke-width: 2; fill: none; }
 svg .limit { stroke: var(--mark); stroke-dasharray: 5 4; fill: none; }
+.list { max-height: 24rem; overflow-y: auto; }
 .sheet { columns: 3 330px; column-gap: 1rem; }
 .sheet div { break-inside: avoid; background: #fff; border: 1px solid var(--line); border-radius: 6px;
   padding: .6rem; margin-bottom: .8rem; text-align: center; }
@@ -57,8 +58,13 @@ def write_report(result: Path, card: Card, settlement: Settlement, *, counts: Co
     recipe = card["plan"]["recipe"]
     sections = [
         _head(card),
-        "<h2>Lines left after every step</h2>" + _steps(card),
-        "<h2>Losses</h2>" + _losses(card, settlement),
+        '<div class="grid2">',
+        "<div><h2>Lines left after every step</h2>"
+        + _table(["", "all", *SPLITS], step_rows(card))
+        + "</div>",
+        "<div><h2>Lines lost</h2>" + _losses(card) + "</div>",
+        "</div>",
+        "<h2>Most frequent causes</h2>" + _causes(settlement),
         "<h2>Samples</h2>" + _histograms(settlement, recipe),
         "<h2>Tokens</h2>" + _tokens(card, counts, recipe["min_token_count"]),
         "<h2>A few of them</h2>" + _contact_sheet(Split(result, card["splits"][TRAIN]["files"])),
@@ -90,20 +96,19 @@ def _head(card: Card) -> str:
     )
 
 
-def _steps(card: Card) -> str:
-    return _table(["", "all", *SPLITS], step_rows(card))
-
-
-def _losses(card: Card, settlement: Settlement) -> str:
+def _losses(card: Card) -> str:
     lost: Counter[str] = Counter()
     for counts in card["verdicts"].values():
         lost.update({verdict: count for verdict, count in counts.items() if verdict != KEPT})
-    if not lost:
-        return "<p>None.</p>"
+    return bar_chart(lost) if lost else "<p>None.</p>"
+
+
+def _causes(settlement: Settlement) -> str:
     causes = sorted(settlement.causes.items(), key=lambda item: (-item[1], item[0]))[:NUM_CAUSES]
     rows = [[verdict, f"<code>{escape(cause)}</code>", count] for (verdict, cause), count in causes]
-    table = f"<h2>Most frequent causes</h2>{_table(['verdict', 'message', 'lines'], rows)}" if rows else ""
-    return f"<figure><figcaption>lines by verdict</figcaption>{bar_chart(lost)}</figure>{table}"
+    return (
+        f'<div class="list">{_table(["verdict", "cause", "lines"], rows)}</div>' if rows else "<p>None.</p>"
+    )
 
 
 def _histograms(settlement: Settlement, recipe: Mapping[str, Any]) -> str:
@@ -128,9 +133,10 @@ def _tokens(card: Card, counts: Counter[str], minimum: int) -> str:
     unknown: Counter[str] = Counter()
     for entry in card["splits"].values():
         unknown.update(entry["unknown_tokens"])
+    ranks = rank_chart(list(counts.values()), unit="rank", minimum=minimum)
     figures = (
-        f"<figure><figcaption>occurrences in training by rank; dashed: the {minimum} that a token needs"
-        f"</figcaption>{rank_chart(list(counts.values()), unit='rank', minimum=minimum)}</figure>"
+        f"<figure><figcaption>occurrences in training by rank; dashed: {minimum}, what a token needed before "
+        f"formulas with rarer tokens went</figcaption>{ranks}</figure>"
         f"<figure><figcaption>the most frequent</figcaption>{bar_chart(dict(ranked(counts)[:12]))}</figure>"
     )
     text = ""

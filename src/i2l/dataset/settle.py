@@ -171,4 +171,4 @@ def _count_kept(settlement: Settlement, row: dict[str, Any], number: int, unknow
 
 
 def _cause(message: str) -> str:
-    return re.sub(r" at character \d+|(?<= occurs )\d+(?= times)", "", message)
+    return re.sub(r" at character \d+| occurs \d+ times .*", "", message)

@@ -1,0 +1,58 @@
+"""The dataset as others open it."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from i2l.dataset.format import DatasetReader
+from i2l.dataset.pixels import DatasetError
+from i2l.dataset.sources import text_sources
+
+
+@pytest.fixture
+def dataset(small_build, tmp_path):
+    (tmp_path / "a.txt").write_text("\n".join(f"x + {a} = {b}" for a in "abcdef" for b in "abcdef"))
+    return small_build(text_sources([tmp_path / "a.txt"]))
+
+
+def test_hugging_face_opens_it(dataset, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
+    datasets = pytest.importorskip("datasets")
+    opened = datasets.load_dataset(str(dataset.path), cache_dir=str(tmp_path / "cache"))
+    assert {name: len(split) for name, split in opened.items()} == {
+        name: len(dataset.split(name)) for name in dataset.splits
+    }
+    row, split = opened["train"][1], dataset.split("train")
+    assert (row["formula"], row["id"]) == (split.formulas[1], split.ids[1])
+    assert row["tokens"] == split.formulas[1].split()
+    assert row["image"].size == (row["width"], row["height"]) == tuple(split.sizes[1][::-1])
+    assert row["boxes"][:2] == [None, [1, 0, 2, 10]]
+    assert row["style"] == "paper"
+
+
+def test_pyarrow_opens_it(dataset):
+    table = pq.read_table(dataset.path / "data")
+    assert len(table) == dataset.card["num_kept"]
+    assert table["image"][0].as_py()["bytes"].startswith(b"\x89PNG")
+
+
+def test_what_is_no_dataset_is_refused(dataset, tmp_path):
+    with pytest.raises(DatasetError, match="not a dataset made by"):
+        DatasetReader(tmp_path)
+    with pytest.raises(DatasetError, match="no split 'train2'; it has: train, val, test"):
+        dataset.split("train2")
+    (dataset.path / "data/val-00000-of-00001.parquet").unlink()
+    with pytest.raises(DatasetError, match=r"missing: .*val-00000"):
+        dataset.split("val")
+    card = dataset.path / "dataset.json"
+    card.write_text(json.dumps(json.loads(card.read_text()) | {"format": "i2l-dataset-0"}))
+    with pytest.raises(DatasetError, match="of this version"):
+        DatasetReader(dataset.path)
+
+
+def test_sizes_that_do_not_fit_the_pixels_are_noticed(dataset):
+    split = dataset.split("train")
+    split.sizes[0] += 1
+    with pytest.raises(DatasetError, match=r"Sample 0 of .* is not"):
+        split.pixels([0])
