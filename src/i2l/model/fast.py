@@ -71,9 +71,15 @@ def embed(weight: Tensor, token_ids: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def dense(layer: nn.Linear, inputs: Tensor) -> Tensor:
-    """Apply a layer in the type of its inputs."""
-    bias = None if layer.bias is None else layer.bias.to(inputs.dtype)
-    return functional.linear(inputs, layer.weight.to(inputs.dtype), bias)
+    """Apply a layer in the type of its inputs and with aligned widths: surplus outputs are zero.
+
+    Surplus inputs, from a layer before, meet zero weights.
+    """
+    units, columns = layer.weight.shape
+    surplus = aligned(units) - units
+    kernel = functional.pad(layer.weight.to(inputs.dtype), (0, inputs.shape[-1] - columns, 0, surplus))
+    bias = None if layer.bias is None else functional.pad(layer.bias.to(inputs.dtype), (0, surplus))
+    return functional.linear(inputs, kernel, bias)
 
 
 class _PackKernels(torch.autograd.Function):
@@ -95,9 +101,10 @@ class _PackKernels(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:  # noqa: ANN401
         units, columns, start = ctx.sizes
-        parts = grad.view(4, -1, grad.shape[1])[:, :units].to(ctx.dtype)
-        inputs = parts[:, :, :columns].reshape(4 * units, columns)
-        return inputs, parts[:, :, start : start + units].reshape(4 * units, units), None
+        parts = grad.view(4, -1, grad.shape[1])[:, :units]
+        inputs = parts[:, :, :columns].to(ctx.dtype).reshape(4 * units, columns)
+        recurrent = parts[:, :, start : start + units].to(ctx.dtype).reshape(4 * units, units)
+        return inputs, recurrent, None
 
 
 def _loop_inputs(model: Recognizer, features: Tensor, embedded: Tensor, dtype: torch.dtype) -> UnrolledInputs:
@@ -107,11 +114,12 @@ def _loop_inputs(model: Recognizer, features: Tensor, embedded: Tensor, dtype: t
     layers = list(cast(Iterable[PeepholeLSTM], cell.stack.layers))
     units = model.config.lstm_units
     surplus = aligned(units) - units
+    features = features.contiguous()
     hiddens, cells = _initial_state(model, features)
     return UnrolledInputs(
         embedded=embedded,
         features=features,
-        prepared=dense(attention.image, features.flatten(1)),
+        prepared=dense(attention.image, features.flatten(1))[:, : attention.image.out_features].contiguous(),
         attention_state=functional.pad(attention.state.weight.to(dtype), (0, surplus)),
         attention=AttentionWeights(
             hidden=attention.hidden.weight.to(dtype).T.contiguous(),
@@ -125,18 +133,18 @@ def _loop_inputs(model: Recognizer, features: Tensor, embedded: Tensor, dtype: t
         ],
         biases=[functional.pad(layer.bias.view(4, units), (0, surplus)).flatten() for layer in layers],
         peepholes=[functional.pad(layer.peepholes, (0, surplus)) for layer in layers],
-        hiddens=[functional.pad(hidden, (0, surplus)).to(dtype) for hidden in hiddens],
-        cells=[functional.pad(state, (0, surplus)) for state in cells],
+        hiddens=[hidden.to(dtype) for hidden in hiddens],
+        cells=cells,
         cell_clip=model.config.cell_clip,
     )
 
 
 def _initial_state(model: Recognizer, features: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-    """Hidden and cell state per layer before the first step, (B, n) each, in the parameters' type."""
+    """Hidden and cell state per layer before the first step, (B, aligned n) each, in the parameters' type."""
     wide = model.embedding.weight.dtype
     names = model.cell.state_names
     if model.init_model is None:
-        zeros = features.new_zeros(len(features), model.config.lstm_units, dtype=wide)
+        zeros = features.new_zeros(len(features), aligned(model.config.lstm_units), dtype=wide)
         state = dict.fromkeys(names, zeros)
     else:
         hidden = torch.tanh(dense(model.init_model.hidden, features.flatten(1)))
@@ -150,21 +158,14 @@ def _initial_state(model: Recognizer, features: Tensor) -> tuple[list[Tensor], l
 
 def _score(model: Recognizer, embedded: Tensor, output: Tensor, context: Tensor) -> Tensor:
     """The output layer for all steps: its first kernel in three parts, so that nothing is concatenated."""
-    layer, dtype = model.output, embedded.dtype
-    kernel = layer.first.weight.to(dtype)
-    units, (embedding_units, state_units) = len(kernel), (embedded.shape[2], model.config.lstm_units)
-    surplus = aligned(units) - units
-    parts = torch.split(kernel, [embedding_units, state_units, context.shape[2]], dim=1)
-    state_part = functional.pad(parts[1], (0, output.shape[2] - state_units, 0, surplus))
-    bias = functional.pad(layer.first.bias.to(dtype), (0, surplus))
-    first = functional.linear(output.flatten(0, 1), state_part, bias)  # (T * B, units)
-    for inputs, part in ((embedded, parts[0]), (context, parts[2])):
-        first = first + functional.linear(inputs.flatten(0, 1), functional.pad(part, (0, 0, 0, surplus)))
-    second_kernel = functional.pad(layer.second.weight.to(dtype), (0, surplus, 0, surplus))
-    second_bias = functional.pad(layer.second.bias.to(dtype), (0, surplus))
-    second = torch.tanh(functional.linear(torch.tanh(first), second_kernel, second_bias))
-    words = aligned(model.vocab_size) - model.vocab_size
-    score_kernel = functional.pad(layer.score.weight.to(dtype), (0, surplus, 0, words))
-    score_bias = functional.pad(layer.score.bias.to(dtype), (0, words))
-    logits = functional.linear(second, score_kernel, score_bias)[:, : model.vocab_size]
+    layer = model.output.first
+    inputs = [part.flatten(0, 1) for part in (embedded, output, context)]
+    widths = [embedded.shape[2], model.config.lstm_units, context.shape[2]]
+    surplus = aligned(layer.out_features) - layer.out_features
+    first = functional.pad(layer.bias.to(embedded.dtype), (0, surplus))
+    for part, kernel in zip(inputs, torch.split(layer.weight, widths, dim=1), strict=True):
+        padded = functional.pad(kernel.to(part.dtype), (0, part.shape[1] - kernel.shape[1], 0, surplus))
+        first = first + functional.linear(part, padded)  # (T * B, units)
+    second = torch.tanh(dense(model.output.second, torch.tanh(first)))
+    logits = dense(model.output.score, second)[:, : model.vocab_size]
     return logits.view(*output.shape[:2], -1)
