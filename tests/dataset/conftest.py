@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from dataset_fakes import RECIPE, fake_draw
 
 from i2l.dataset import build as build_module
 from i2l.dataset import stages
 from i2l.dataset.build import BuildOptions, EngineOptions, build_dataset
+from tests.dataset.fakes import RECIPE, fake_draw
 
 
 @pytest.fixture

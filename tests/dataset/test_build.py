@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from dataset_fakes import RECIPE, fake_draw, folder_bytes
 
 import i2l.files
 from i2l.dataset import stages, work
@@ -17,6 +16,7 @@ from i2l.dataset.build import BuildOptions, build_dataset
 from i2l.dataset.sources import text_sources
 from i2l.dataset.work import BuildError, WorkFolder
 from i2l.formulas.lines import LinesError
+from tests.dataset.fakes import RECIPE, fake_draw, folder_bytes
 
 COMMON = [f"x + {a} = {b}" for a in "abcdef" for b in "abcdef"]
 TRAIN = [

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -40,14 +41,14 @@ def test_failures_are_raised(tmp_path, task, message):
 
 
 PARENT = """
-import sys, time
+import sys
 from functools import partial
 from pathlib import Path
 from i2l.dataset.engines import LocalEngine
-sys.path.insert(0, sys.argv[1])
-from test_engines import sleep
+from tests.dataset.test_engines import sleep
 if __name__ == "__main__":
-    list(LocalEngine(jobs=2, scratch=Path(sys.argv[2])).run(partial(sleep, Path(sys.argv[2])), [1, 2]))
+    folder = Path(sys.argv[1])
+    list(LocalEngine(jobs=2, scratch=folder).run(partial(sleep, folder), [1, 2]))
 """
 
 
@@ -59,9 +60,9 @@ def sleep(folder, part):
 def test_workers_end_when_their_build_is_killed(tmp_path):
     script = tmp_path / "parent.py"
     script.write_text(PARENT)
-    here = os.path.dirname(__file__)
+    root = Path(__file__).parents[2]
     process = subprocess.Popen(
-        [sys.executable, script, here, tmp_path], env={**os.environ, "PYTHONPATH": here}
+        [sys.executable, script, tmp_path], env={**os.environ, "PYTHONPATH": str(root)}
     )
     wait_until(lambda: all((tmp_path / name).exists() for name in "12"))
     process.kill()

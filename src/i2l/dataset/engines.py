@@ -1,5 +1,6 @@
 """Engines: who runs the parts of a stage. Local processes, or Ray Data; the parts do not know which."""
 
+import logging
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -75,8 +76,10 @@ class RayEngine:
                 num_cpus=jobs if address is None else None,
                 include_dashboard=False if address is None else None,
                 log_to_driver=False,
+                logging_level=logging.WARNING,
             )
-        self._ray.data.DataContext.get_current().enable_progress_bars = False
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        self._ray.data.DataContext.get_current().enable_progress_bars = False  # we have our own
 
     def run(self, task: Task, parts: Sequence[int]) -> Iterator[int]:
         """Run the task for each part, one Ray task a part; Ray repeats those of a lost node."""

@@ -1,0 +1,128 @@
+"""Builds with the real renderer: both forms alike, killed builds, Ray."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from i2l.dataset.build import BuildOptions, EngineOptions, build_dataset
+from i2l.dataset.recipes import RECIPES
+from i2l.dataset.sources import text_sources
+from tests.dataset.fakes import folder_bytes
+
+pytestmark = pytest.mark.tex
+
+RECIPE = replace(RECIPES["im2latex-90k"], min_token_count=2, val_fraction=0.1, test_fraction=0.1)
+OPTIONS = BuildOptions(recipe=RECIPE, part_lines=12)
+
+
+def formula_lines(count):
+    """Formulas with fractions, roots, arrays and text, a few of them bad."""
+    kinds = [
+        r"\frac{%s}{1+x} = \sqrt{y_{%d}}",
+        r"\left( %s^{%d} + \hat a \right)",
+        r"\begin{array}{ll} %s & %d \\ b & c \end{array}",
+        r"\sum_{i=0}^{%s} \mathbf{v}_%d \hspace{1cm} \mbox{if so}",
+        r"%s \undefined %d",
+        r"\int_0^\infty e^{-%s t} \, d t = %d",
+    ]
+    return [kinds[i % len(kinds)] % ("abcdefgh"[i % 8], i // 8) for i in range(count)]
+
+
+@pytest.fixture
+def sources(tmp_path):
+    (tmp_path / "formulas.txt").write_text("\n".join(formula_lines(72)))
+    return text_sources([tmp_path / "formulas.txt"])
+
+
+def build(sources, out, options=OPTIONS, jobs=1, engine="local"):
+    engine = EngineOptions(name=engine, jobs=jobs)
+    return build_dataset(sources, out=out, options=options, engine=engine, quiet=True)
+
+
+def test_both_forms_give_the_same_arrays(sources, tmp_path):
+    one = build(sources, tmp_path / "pixels")
+    other = build(sources, tmp_path / "compact", replace(OPTIONS, compact=True))
+    assert one.vocabulary == other.vocabulary
+    assert one.splits == other.splits == ("train", "val", "test")
+    for name in one.splits:
+        first, second = one.split(name), other.split(name)
+        assert first.formulas == second.formulas
+        np.testing.assert_array_equal(first.load_all().data, second.load_all().data)
+        assert first.boxes([0]) == second.boxes([0])
+        [drawn], [stored] = first.pixels([len(first) - 1]), second.pixels([len(first) - 1])
+        np.testing.assert_array_equal(drawn, stored)
+    assert one.card["verdicts"]["train"]["tex-error"] > 0
+
+
+def test_processes_load_what_one_process_loads(sources, tmp_path, monkeypatch):
+    monkeypatch.setattr("i2l.dataset.pixels.MIN_SAMPLES_FOR_PROCESSES", 1)
+    monkeypatch.setattr("i2l.dataset.pixels.SAMPLES_PER_TASK", 10)
+    for compact in (False, True):
+        split = build(sources, tmp_path / f"compact-{compact}", replace(OPTIONS, compact=compact)).split(
+            "train"
+        )
+        order = random.Random(0).sample(range(len(split)), len(split))
+        for one, other in zip(split.pixels(order, jobs=1), split.pixels(order, jobs=2), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+COMMAND = """
+import sys
+from pathlib import Path
+from tests.dataset.test_build_tex import OPTIONS, build
+from i2l.dataset.sources import text_sources
+if __name__ == "__main__":
+    build(text_sources([Path(sys.argv[1])]), Path(sys.argv[2]), jobs=2)
+"""
+
+
+@pytest.mark.slow
+def test_killed_twenty_times_and_resumed(tmp_path):
+    source = tmp_path / "formulas.txt"
+    source.write_text("\n".join(formula_lines(600)))
+    expected = folder_bytes(build(text_sources([source]), tmp_path / "undisturbed").path)
+    script = tmp_path / "build.py"
+    script.write_text(COMMAND)
+    out = tmp_path / "out"
+    rng = random.Random(3)
+    kills = 0
+    for attempt in range(60):
+        process = subprocess.Popen(
+            [sys.executable, script, source, out],
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        )
+        try:
+            # the first second goes by with imports
+            process.wait(timeout=rng.uniform(0.8, 3) if kills < 20 else 200)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            kills += 1
+            assert not out.exists() or folder_bytes(out) == expected
+            continue
+        assert process.returncode == 0, attempt
+        if kills >= 20:
+            break
+        (out).rename(tmp_path / f"early-{attempt}")  # done before the twentieth kill: once more
+    assert kills == 20
+    assert folder_bytes(out) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_ray_gives_the_same_bytes(sources, tmp_path, monkeypatch):
+    ray = pytest.importorskip("ray")
+    expected = folder_bytes(build(sources, tmp_path / "local").path)
+    try:
+        found = folder_bytes(build(sources, tmp_path / "ray", jobs=2, engine="ray").path)
+    finally:
+        ray.shutdown()
+    assert found == expected
