@@ -1,4 +1,4 @@
-"""TeX is a programming language: whatever a formula tries, it gets a verdict and its neighbours their picture."""
+"""Whatever a formula tries, it gets a verdict, and its neighbours get their picture."""
 
 import os
 import time
@@ -95,8 +95,7 @@ x \) y \( z
 \fi \else \or x
 \relax
 """.strip().splitlines()
-GROW = (
-    r"""
+_GROWING_LINES = r"""
 \loop\iftrue\repeat
 \def\x{\x\x}\x
 \def\x{\x}\x
@@ -124,24 +123,24 @@ GROW = (
 \count255=2147483647 \multiply\count255 2 x
 \skewchar\font=-1 \fontdimen999999\font=1pt x
 \left(\left(\left(\left(\left(\left(\left(\left(\left(\left(\left(\left(\left(x
-""".strip().splitlines()
-    + [
-        "{" * 300 + "x" + "}" * 300,
-        "{" * 5000 + "x" + "}" * 5000,
-        r"\frac{x}" * 200 + "{x}",
-        r"\sqrt" * 300 + "x",
-        "x" * 19_000,
-        "x" * 1_000_000,
-        "x^" * 300 + "x",
-        "&" * 200,
-        "}" * 200,
-        "\0\1\x7f",
-        "é∫日本 \ud800",
-        "a\n\n\nb",
-        "\\",
-        "",
-    ]
-)
+"""
+GROW = [
+    *_GROWING_LINES.strip().splitlines(),
+    "{" * 300 + "x" + "}" * 300,
+    "{" * 5000 + "x" + "}" * 5000,
+    r"\frac{x}" * 200 + "{x}",
+    r"\sqrt" * 300 + "x",
+    "x" * 19_000,
+    "x" * 1_000_000,
+    "x^" * 300 + "x",
+    "&" * 200,
+    "}" * 200,
+    "\0\1\x7f",
+    "é∫日本 \ud800",
+    "a\n\n\nb",
+    "\\",
+    "",
+]
 LOOPS = {0, 6, 7, 8, 9, 10}  # of GROW: no verdict before the time limit
 
 

@@ -1,10 +1,10 @@
-"""PDF pages to grey pixels, cropped to ink, at any dpi and angle. By pdfium: not thread-safe, use processes."""
+"""PDF pages to grey pixels, cropped to ink, at any dpi and angle. pdfium bears no threads: use processes."""
 
 import ctypes
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -32,32 +32,30 @@ class PageImage:
     reason: str | None = None  # empty: no ink; too-large: too many pixels, or ink over the edge of the page
 
 
-def rasterize_pages(
-    pdf: bytes, pages: Sequence[int], *, dpi: float, rotation_deg: float = 0.0
-) -> Iterator[PageImage]:
-    """Draw ``pages`` (counted from 0) of a PDF, each cropped to its ink.
+@contextmanager
+def open_pdf(pdf: bytes) -> Iterator["PdfDocument"]:
+    """Open a PDF for `rasterize_page`.
 
     Raises:
         MissingDependencyError: if pypdfium2 is not installed.
     """
-    pdfium = require_extra("pypdfium2", "data")
-    if not pages:
-        return
-    document = pdfium.PdfDocument(pdf)
+    document = require_extra("pypdfium2", "data").PdfDocument(pdf)
     try:
-        for page in pages:
-            yield _rasterize(pdfium.raw, document, page, dpi / 72, math.radians(rotation_deg))
+        yield document
     finally:
         document.close()
 
 
-def _rasterize(
-    raw: ModuleType, document: "PdfDocument", number: int, scale: float, angle: float
+def rasterize_page(
+    document: "PdfDocument", number: int, *, dpi: float, rotation_deg: float = 0.0
 ) -> PageImage:
+    """Draw a page (counted from 0), turned counter-clockwise, and crop it to its ink."""
+    raw = require_extra("pypdfium2.raw", "data")
     page = raw.FPDF_LoadPage(document.raw, number)
     try:
         # pdfium scales by the whole part of the size; our pages are whole.
         width_bp, height_bp = int(raw.FPDF_GetPageWidthF(page)), int(raw.FPDF_GetPageHeightF(page))
+        scale, angle = dpi / 72, math.radians(rotation_deg)
         cos, sin = scale * math.cos(angle), scale * math.sin(angle)
         width = math.ceil(width_bp * cos + height_bp * abs(sin))
         height = math.ceil(height_bp * cos + width_bp * abs(sin))
@@ -70,11 +68,26 @@ def _rasterize(
         buffer = pixels.ctypes.data_as(ctypes.c_void_p)
         bitmap = raw.FPDFBitmap_CreateEx(width, height, raw.FPDFBitmap_Gray, buffer, width)
         downward = raw.FS_MATRIX(cos, -sin, sin, cos, left, top)
-        raw.FPDF_RenderPageBitmapWithMatrix(bitmap, page, downward, raw.FS_RECTF(0, 0, width, height), 0)
+        clip = raw.FS_RECTF(0, 0, width, height)
+        raw.FPDF_RenderPageBitmapWithMatrix(bitmap, page, downward, clip, 0)
         raw.FPDFBitmap_Destroy(bitmap)
     finally:
         raw.FPDF_ClosePage(page)
     return _crop(pixels, matrix)
+
+
+def rasterize_pages(
+    pdf: bytes, pages: Sequence[int], *, dpi: float, rotation_deg: float = 0.0
+) -> Iterator[PageImage]:
+    """Draw pages (counted from 0) of a PDF, each turned and cropped to its ink.
+
+    Raises:
+        MissingDependencyError: if pypdfium2 is not installed.
+    """
+    if pages:
+        with open_pdf(pdf) as document:
+            for page in pages:
+                yield rasterize_page(document, page, dpi=dpi, rotation_deg=rotation_deg)
 
 
 def _crop(pixels: Pixels, matrix: Matrix) -> PageImage:

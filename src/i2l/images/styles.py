@@ -1,24 +1,49 @@
 """How a formula looks: the `Style` of a sample, the paper's own, and random ones for models of the world."""
 
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
-# What each font set adds to the preamble. The first three need only what debian-packages.txt installs.
+from i2l.errors import I2LError
+
+T = TypeVar("T")
+
+# What each font set adds to the preamble.
 FONTS: Final[dict[str, str]] = {
     "computer-modern": "",
     "latin-modern": r"\usepackage{lmodern}",
+    "times": r"\usepackage{mathptmx}",
+    "palatino": r"\usepackage{mathpazo}",
+    "newtx": r"\usepackage{newtxtext,newtxmath}",
 }
+SIZES_PT: Final = (9, 10, 11, 12, 14)
+_STANDARD_SIZES_PT: Final = (10, 11, 12)  # of the article class; extarticle has the others
 
 
 @dataclass(frozen=True)
 class Style:
-    """Everything that turns a formula into one certain picture."""
+    """Everything that turns a formula into one certain picture. Plain values only: it is stored as JSON."""
 
+    # what TeX does
     font: str = "computer-modern"
     size_pt: int = 12
     display: bool = True  # else as in a line of text
     bold: bool = False
+    # how the page becomes pixels
     dpi: int = 200
+    rotation_deg: float = 0.0  # counter-clockwise
+    # what happens to the pixels, in this order
+    margin_left_px: int = 0
+    margin_top_px: int = 0
+    margin_right_px: int = 0
+    margin_bottom_px: int = 0
+    ink: int = 0  # grey of full ink and of bare paper
+    paper: int = 255
+    blur_px: float = 0.0  # standard deviation
+    noise: float = 0.0  # standard deviation in grey levels
+    noise_seed: int = 0
+    jpeg_quality: int = 0  # 0: no JPEG
 
     def tex_part(self) -> "Style":
         """The style with all that TeX does not see left out: formulas of equal parts can share a process."""
@@ -27,16 +52,69 @@ class Style:
 
 PAPER: Final = Style()
 
-# Sizes that the article class does not know; 12 pt in `article` and in `extarticle` are the same page.
-_STANDARD_SIZES_PT: Final = (10, 11, 12)
+# Seeds of one block share what TeX does, so that their formulas can share a process.
+SEEDS_PER_BLOCK: Final = 128
+
+
+def world_style(seed: int) -> Style:
+    """A style as the world might have printed, scanned or sent it. The same for a seed on every machine.
+
+    About a third of the styles are clean (no blur, noise, JPEG or rotation), as screenshots are.
+    """
+    tex = random.Random(f"tex {seed // SEEDS_PER_BLOCK}")
+    pixels = random.Random(f"pixels {seed}")
+    dpi = round(70 * (300 / 70) ** pixels.random())  # as many from 70 to 145 as from 145 to 300
+    scanned = pixels.random() < 0.65
+    faded = pixels.random() < 0.4
+    margin_px = dpi * 0.2 * pixels.random()
+    left, top, right, bottom = (int(margin_px * pixels.random()) for _ in range(4))
+    return Style(
+        font=_pick(tex, list(FONTS)),
+        size_pt=_pick(tex, SIZES_PT),
+        display=tex.random() < 0.75,
+        bold=tex.random() < 0.06,
+        dpi=dpi,
+        rotation_deg=round(_sometimes(pixels, scanned, 0.4, -2, 2), 2),
+        margin_left_px=left,
+        margin_top_px=top,
+        margin_right_px=right,
+        margin_bottom_px=bottom,
+        ink=int(_sometimes(pixels, faded, 1, 0, 100)),
+        paper=int(_sometimes(pixels, faded, 0.7, 200, 256, otherwise=255)),
+        blur_px=round(_sometimes(pixels, scanned, 0.5, 0.3, 0.3 + dpi / 200), 2),
+        noise=round(_sometimes(pixels, scanned, 0.4, 1, 9), 1),
+        noise_seed=seed,
+        jpeg_quality=int(_sometimes(pixels, scanned, 0.5, 25, 96)),
+    )
+
+
+def _pick(source: random.Random, values: Sequence[T]) -> T:
+    return values[int(source.random() * len(values))]
+
+
+def _sometimes(
+    source: random.Random, allowed: bool, chance: float, low: float, high: float, *, otherwise: float = 0
+) -> float:
+    # Both numbers are always drawn, so that one choice does not shift the others.
+    happens, value = source.random() < chance, low + (high - low) * source.random()
+    return value if allowed and happens else otherwise
 
 
 def preamble(style: Style) -> str:
-    """The class and packages of a style."""
+    """The class and packages of a style.
+
+    Raises:
+        I2LError: if there is no such font set or size.
+    """
+    if style.font not in FONTS:
+        raise I2LError(f"No font set is called {style.font!r}; choose one of: {', '.join(FONTS)}.")
+    if style.size_pt not in SIZES_PT:
+        raise I2LError(f"Formulas are set in {', '.join(map(str, SIZES_PT))} pt, not in {style.size_pt} pt.")
     document_class = "article" if style.size_pt in _STANDARD_SIZES_PT else "extarticle"
-    return (
-        rf"\documentclass[{style.size_pt}pt]{{{document_class}}}"
-        "\n"
-        r"\usepackage{amsmath,amssymb,bm,mathrsfs}"
-        f"\n{FONTS[style.font]}"
+    return "\n".join(
+        [
+            rf"\documentclass[{style.size_pt}pt]{{{document_class}}}",
+            r"\usepackage{amsmath,amssymb,bm,mathrsfs}",
+            FONTS[style.font],
+        ]
     )

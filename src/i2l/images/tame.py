@@ -82,7 +82,7 @@ def find_wild(formulas: Sequence[str], style: Style, *, extra: Iterable[str] = (
 
 
 def _is_plain(formula: str) -> bool:
-    rest = _CONTROL.sub(" ", formula)
+    rest = _CONTROL.sub(" ", f"{formula}\n")  # as in the document: a last backslash is a space
     if len(formula) > _MAX_CHARACTERS or _ODD.search(rest) or _COUNTED.search(formula):
         return False
     depth = 0

@@ -1,9 +1,9 @@
 """The TeX document around the formulas: one page each, exact in size, the same bytes on every run.
 
-Page geometry, on which the rasteriser and the boxes rely: width and height are whole big points (1/72 inch),
-the formula starts a whole number of them from the left edge, and its baseline lies a multiple of
-36 big points above the lower edge. So at every even dpi the reference point falls on a pixel corner, and
-equal formulas give equal pixels whatever surrounds them.
+Page geometry, on which the rasteriser and the boxes rely: width and height are whole big points (1/72 inch);
+the formula starts a whole number of inches from the left edge, and its baseline lies a whole number of inches
+above the lower edge. So at every whole dpi the reference point falls on a pixel corner, and equal formulas
+give equal pixels whatever surrounds them.
 """
 
 import re
@@ -29,7 +29,7 @@ _MACROS: Final = r"""
 \hbadness=10000 \vbadness=10000 \hfuzz=\maxdimen \vfuzz=\maxdimen
 \errorcontextlines=0 \tracinglostchars=3
 \hoffset=0pt \voffset=0pt
-\newbox\itlouter \newbox\itlbox \newcount\itltop \newcount\itlbottom \newdimen\itlmargin
+\newbox\itlouter \newbox\itlbox \newdimen\itlleft \newcount\itltop \newcount\itlbottom \newdimen\itlmargin
 \def\itllog#1{\immediate\write-1{i2l:#1}}
 \def\itlroom{\global\itlmargin=@ROOMY@bp }
 \def\itlbegin#1{\gdef\itlkey{#1}\itllog{begin #1}\itlopen}
@@ -40,11 +40,12 @@ _MACROS: Final = r"""
   \ifdim\wd\itlbox>@MAX@pt \itllog{large \itlkey}\else
   \ifdim\wd\itlbox<-300pt \itllog{large \itlkey}\else % wider than TeX can count
   \ifdim\dimexpr\ht\itlbox/2+\dp\itlbox/2\relax>\dimexpr@MAX@pt/2\relax \itllog{large \itlkey}\else
-    \itlbottom=\numexpr 36*((\dp\itlbox+\itlmargin)/\dimexpr36bp\relax+1)\relax
+    \itlbottom=\numexpr 72*((\dp\itlbox+\itlmargin+\dimexpr36bp\relax)/\dimexpr72bp\relax)\relax
     \itltop=\numexpr (\ht\itlbox+\itlmargin)/\dimexpr1bp\relax+1\relax
-    \pdfpagewidth=\numexpr (\wd\itlbox+2*\itlmargin)/\dimexpr1bp\relax+1\relax bp
+    \itlleft=\ifdim\itlmargin<72bp 72bp\else\itlmargin\fi
+    \pdfpagewidth=\numexpr (\wd\itlbox+\itlleft+\itlmargin)/\dimexpr1bp\relax+1\relax bp
     \pdfpageheight=\numexpr \itltop+\itlbottom\relax bp
-    \pdfhorigin=\itlmargin \pdfvorigin=\dimexpr\itltop bp-\ht\itlbox\relax
+    \pdfhorigin=\itlleft \pdfvorigin=\dimexpr\itltop bp-\ht\itlbox\relax
     \RawShipout\box\itlbox
   \fi\fi\fi
   \global\itlmargin=@MARGIN@bp
@@ -74,16 +75,23 @@ _INLINE: Final = r"""
 \def\itlopen{\setbox\itlbox\hbox\bgroup@BOLD@$}
 \def\itlend{$\egroup\gdef\itlrest{-1}\itlship}
 """
-TOKEN_MARK: Final = "itltoken"
-_TOKEN_MACRO: Final = r"""
-\def\itltoken#1{\pdfliteral direct{/#1 MP}}
+MARK_COMMANDS: Final = ("itltoken", "vrule")  # in the formulas that `i2l.images.marks` writes
+# Tells in the page which token the ink after it belongs to. bm looks at every token of its argument, which
+# the marks do not survive: an older way to the same bold letters does.
+_TOKEN_MACROS: Final = r"""
+\protected\def\itltoken#1{\pdfliteral direct{/#1 MP}}
+\def\itlbold#1#2{\hbox{\boldmath$#1#2$}}
+\protected\def\bm#1{{\mathchoice{\itlbold\displaystyle{#1}}{\itlbold\textstyle{#1}}%
+  {\itlbold\scriptstyle{#1}}{\itlbold\scriptscriptstyle{#1}}}}
+\let\boldsymbol\bm
 """
-# A formula in a process of its own loses what reads files without asking `openin_any`, what writes raw PDF, and
-# what could hide a huge page by compressing it: under the names of pdfTeX and those that expl3 gives them
-# (\\tex_pdfobj:D, \\tex_mapfile:D).
+# A formula in a process of its own loses what reads files without asking `openin_any`, what writes raw PDF,
+# and what could hide a huge page by compressing it: under the names of pdfTeX and those that expl3 gives
+# them (\\tex_pdfobj:D, \\tex_mapfile:D).
 _BANNED: Final = (
     "obj ximage mapfile mapline filedump filesize filemoddate mdfivesum primitive literal xform pageresources"
-    " xformresources pageattr pagesattr catalog annot startlink thread colorstack setmatrix compresslevel special"
+    " xformresources pageattr pagesattr catalog annot startlink thread colorstack setmatrix compresslevel"
+    " special"
 )
 _BAN: Final = r"""
 \def\itlban#1 {\ifx\relax#1\else
@@ -95,9 +103,10 @@ _BAN: Final = r"""
 CLEAN: Final = "0v-1"  # after a formula: outermost group, vertical mode, and nothing left over
 
 
-def document(style: Style, body: Iterable[str], *, trusted: bool = True) -> str:
+def document(style: Style, body: Iterable[str], *, marked: bool = False, trusted: bool = True) -> str:
     """A whole LaTeX document for ``style`` with ``body`` in it; one not ``trusted`` is cut down first."""
-    macros = _MACROS + (_DISPLAY if style.display else _INLINE) + _TOKEN_MACRO + ("" if trusted else _BAN)
+    macros = _MACROS + (_DISPLAY if style.display else _INLINE)
+    macros += (_TOKEN_MACROS if marked else "") + ("" if trusted else _BAN)
     values = {
         "MARGIN": str(MARGIN_BP),
         "ROOMY": str(ROOMY_MARGIN_BP),

@@ -18,7 +18,7 @@ from i2l.errors import I2LError
 from i2l.images.sandbox import TexRunResult, run_pdflatex
 from i2l.images.styles import PAPER, Style
 from i2l.images.tame import find_wild
-from i2l.images.template import CLEAN, TOKEN_MARK, document, formula_lines, picture_line
+from i2l.images.template import CLEAN, MARK_COMMANDS, document, formula_lines, picture_line
 
 TEX_ERROR, TIMEOUT, TOO_LARGE = "tex-error", "timeout", "too-large"
 
@@ -66,11 +66,11 @@ def compile_formulas(
         MissingDependencyError: if pdflatex is not installed.
         TexError: if the template does not compile, for instance because a font package is missing.
     """
-    batch = _Batch(formulas, style, timeout_s)
+    batch = _Batch(formulas, style, timeout_s, marked)
     sized = [key for key, formula in enumerate(formulas) if len(formula) <= _MAX_CHARACTERS]
     for key in set(range(len(formulas))).difference(sized):
         batch.fail(key, TOO_LARGE, f"longer than {_MAX_CHARACTERS} characters")
-    positions = find_wild([formulas[key] for key in sized], style, extra=[TOKEN_MARK] if marked else [])
+    positions = find_wild([formulas[key] for key in sized], style, extra=MARK_COMMANDS if marked else ())
     wild = {sized[position] for position in positions}
     return batch.compile([key for key in sized if key not in wild], wild)
 
@@ -93,10 +93,11 @@ class _Outcome:
 class _Batch:
     """The work of one call: the verdicts so far, and the pages made apart."""
 
-    def __init__(self, formulas: Sequence[str], style: Style, timeout_s: int) -> None:
+    def __init__(self, formulas: Sequence[str], style: Style, timeout_s: int, marked: bool) -> None:
         self.formulas = formulas
         self.style = style
         self.timeout_s = timeout_s
+        self.marked = marked
         self.verdicts: dict[int, CompiledFormula] = {}
         self.pictures: dict[int, bytes] = {}
 
@@ -196,7 +197,7 @@ class _Batch:
             for key in keys
         )
         result = run_pdflatex(
-            document(self.style, body),
+            document(self.style, body, marked=self.marked),
             files=pictures,
             draft=draft,
             cpu_s=self.timeout_s + len(keys) // _FORMULAS_PER_CPU_S,

@@ -1,0 +1,198 @@
+"""What a page of our own PDFs draws, in order: every glyph and rule, where, and for which token.
+
+Reads only what pdfTeX writes with compression off: classic cross-reference table, plain content streams,
+`TJ` for text, thin strokes or filled rectangles for rules, and the `/<number> MP` marks of the template.
+"""
+
+import ctypes
+import re
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Final, NamedTuple
+
+_REFERENCE: Final = rb"(\d+) 0 R"
+_NUMBER: Final = rb"(-?[\d.]+)"
+_OPERATIONS: Final = (
+    rb"\[((?:[^\[\]()]|\((?:[^\\()]|\\.)*\))*)\]TJ",
+    rb"/(\w+) N Tf",
+    rb"N N Td",
+    rb"/(\d+) MP",
+    rb"(BT)",
+    rb"N N N N N N (Tm)",
+    rb"N N N N N N cm",
+    rb"N w N N m N N l S",
+    rb"N N N N re f",
+)
+_OPERATION: Final = re.compile(b"|".join(_OPERATIONS).replace(b"N", _NUMBER), re.DOTALL)
+# The last group of each kind of operation, which is what tells them apart.
+_TEXT, _SELECT, _MOVE, _MARK, _BEGIN, _TEXT_MATRIX, _TRANSLATE, _STROKE, _FILL = 1, 3, 5, 6, 7, 14, 20, 25, 29
+_TEXT_PART: Final = re.compile(rb"\(((?:[^\\()]|\\.)*)\)|" + _NUMBER, re.DOTALL)
+_ESCAPE: Final = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
+
+
+class Glyph(NamedTuple):
+    """One character of a font, with the matrix from its em square to the page."""
+
+    token: int | None  # of the mark before it
+    font: str  # PostScript name
+    code: int
+    resource: str  # name of the font in this PDF
+    size: float
+    slant: float
+    x: float
+    y: float
+    run: int  # where the text operator that shows it stands
+
+
+class Rule(NamedTuple):
+    """A rectangle, in PDF coordinates."""
+
+    token: int | None
+    stroked: bool  # else filled
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+
+Ink = Glyph | Rule
+
+
+@dataclass(frozen=True)
+class _Font:
+    name: str
+    first: int
+    widths: list[int]  # whole thousandths: so pdfium reads them
+
+
+_NO_FONT: Final = _Font("", 0, [])
+
+
+class PdfInk:
+    """A PDF made by the template, read page by page."""
+
+    def __init__(self, pdf: bytes) -> None:
+        self.pdf = pdf
+        self.start = int(pdf[pdf.rindex(b"startxref") + 9 :].split()[0])  # of the cross-reference table
+        table = pdf[self.start :]
+        self._offsets = [int(entry) for entry in re.findall(rb"^(\d{10}) \d{5} [nf]", table, re.MULTILINE)]
+        root = re.search(rb"/Root " + _REFERENCE, table)
+        assert root is not None
+        self.root = int(root[1])
+        self._pages = self._leaves(self._reference(self.root, b"/Pages"))
+
+    @property
+    def num_objects(self) -> int:
+        """How many objects there are; the first number that is free."""
+        return len(self._offsets)
+
+    def __len__(self) -> int:
+        return len(self._pages)
+
+    def page(self, number: int) -> list[Ink]:
+        """What a page (counted from 0) draws, in order."""
+        contents = self._offsets[self._reference(self._pages[number], b"/Contents")]
+        start = self.pdf.index(b"stream\n", contents) + 7
+        length = int(re.search(rb"/Length (\d+)", self.pdf[contents:start])[1])  # type: ignore[index]
+        return _read_content(self.pdf[start : start + length], self._fonts)
+
+    def _object(self, number: int) -> bytes:
+        offset = self._offsets[number]
+        return self.pdf[offset : self.pdf.index(b"endobj", offset)]
+
+    def _reference(self, number: int, key: bytes) -> int:
+        match = re.search(key + b" " + _REFERENCE, self._object(number))
+        assert match is not None, f"object {number} has no {key.decode()}"
+        return int(match[1])
+
+    def _leaves(self, number: int) -> list[int]:
+        kids = re.search(rb"/Kids \[(.*?)\]", self._object(number), re.DOTALL)
+        if kids is None:
+            return [number]
+        return [leaf for kid in re.findall(_REFERENCE, kids[1]) for leaf in self._leaves(int(kid))]
+
+    @cached_property
+    def font_objects(self) -> dict[str, int]:
+        """The object of each font by its name in the pages; pdfTeX uses one name for all pages."""
+        found: dict[str, int] = {}
+        for page in self._pages:
+            resources = self._object(self._reference(page, b"/Resources"))
+            for name, number in re.findall(rb"/(F\d+) " + _REFERENCE, resources):
+                found[name.decode()] = int(number)
+        return found
+
+    @cached_property
+    def _fonts(self) -> dict[str, _Font]:
+        return {name: self._font(number) for name, number in self.font_objects.items()}
+
+    def _font(self, number: int) -> _Font:
+        entry = self._object(number)
+        name = re.search(rb"/BaseFont /(?:[A-Z]{6}\+)?(\S+)", entry)
+        first = re.search(rb"/FirstChar (\d+)", entry)
+        assert name is not None
+        assert first is not None
+        widths = self._object(self._reference(number, b"/Widths")).partition(b"[")[2]
+        return _Font(
+            name[1].decode(), int(first[1]), [int(float(width)) for width in widths.split(b"]")[0].split()]
+        )
+
+
+def _read_content(content: bytes, fonts: dict[str, _Font]) -> list[Ink]:
+    """Follow the operators of a content stream. Only translations and slants occur."""
+    ink: list[Ink] = []
+    token: int | None = None
+    font, resource, size, slant = _NO_FONT, "", 0.0, 0.0
+    x = y = line_x = line_y = shift_x = shift_y = 0.0
+    for operation in _OPERATION.finditer(content):
+        kind = operation.lastindex
+        if kind == _TEXT:
+            run = operation.start()
+            for string, kern in _TEXT_PART.findall(operation[1]):
+                if kern:
+                    x -= float(kern) * size / 1000
+                for code in _unescape(string):
+                    ink.append(Glyph(token, font.name, code, resource, size, slant, x, y, run))
+                    x += font.widths[code - font.first] * size / 1000
+        elif kind == _MOVE:
+            # in single precision, as pdfium adds them: it decides to which side a half pixel is rounded
+            line_x, line_y = _single(line_x + float(operation[4])), _single(line_y + float(operation[5]))
+            x, y = line_x, line_y
+        elif kind == _SELECT:
+            resource, size = operation[2].decode(), float(operation[3])
+            font = fonts[resource]
+        elif kind == _MARK:
+            token = int(operation[6])
+        elif kind == _BEGIN:
+            line_x = line_y = x = y = slant = 0.0
+        elif kind == _TEXT_MATRIX:
+            slant = float(operation[10])
+            line_x, line_y = x, y = float(operation[12]), float(operation[13])
+        elif kind == _TRANSLATE:
+            shift_x, shift_y = float(operation[19]), float(operation[20])
+        elif kind == _STROKE:
+            width, x0, y0, x1, y1 = map(float, operation.group(21, 22, 23, 24, 25))
+            across_x, across_y = (0, width / 2) if y0 == y1 else (width / 2, 0)
+            box = (x0 - across_x, y0 - across_y, x1 + across_x, y1 + across_y)
+            ink.append(_rule(token, True, box, shift_x, shift_y))
+        elif kind == _FILL:
+            x0, y0, width, height = map(float, operation.group(26, 27, 28, 29))
+            ink.append(_rule(token, False, (x0, y0, x0 + width, y0 + height), shift_x, shift_y))
+    return ink
+
+
+def _rule(
+    token: int | None, stroked: bool, box: tuple[float, float, float, float], shift_x: float, shift_y: float
+) -> Rule:
+    left, bottom, right, top = box
+    return Rule(token, stroked, left + shift_x, bottom + shift_y, right + shift_x, top + shift_y)
+
+
+def _single(number: float) -> float:
+    return ctypes.c_float(number).value
+
+
+@lru_cache(maxsize=4096)
+def _unescape(string: bytes) -> bytes:
+    if b"\\" not in string:
+        return string
+    return _ESCAPE.sub(lambda match: bytes([int(match[1], 8)]) if len(match[1]) == 3 else match[1], string)
