@@ -47,7 +47,7 @@ def bootstrap_figures(
     drawn = resampled_sums(_table(columns, names), rounds=rounds, seed=seed)
     total = _sums(columns, names)
     return {
-        figure.key: _interval(
+        figure.key: quantiles(
             float(figure.compute(total)), figure.compute(dict(zip(names, drawn.T, strict=True)))
         )
         for figure in figures
@@ -81,7 +81,7 @@ def paired_bootstrap(
         results[figure.key] = Difference(
             first=values[0],
             second=values[1],
-            interval=_interval(observed, differences),
+            interval=quantiles(observed, differences),
             p_value=float((as_far.sum() + 1) / (rounds + 1)),
         )
     return results
@@ -112,6 +112,7 @@ def _sums(columns: Mapping[str, Array], names: Sequence[str]) -> dict[str, Array
     return {name: np.asarray(columns[name].sum()) for name in names}
 
 
-def _interval(value: float, drawn: Array) -> Interval:
+def quantiles(value: float, drawn: Array) -> Interval:
+    """The interval of a score of ``value`` with its values ``drawn`` in resamplings."""
     low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(value, float(low), float(high))

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from i2l.formulas.tokens import Token
-from i2l.images.render import Box
+
+Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels, half-open
 
 # Groups set off by two spaces or more; the first name stands for its group.
 _SAME_GLYPH: Final = r"""

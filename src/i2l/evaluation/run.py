@@ -1,0 +1,155 @@
+"""One evaluation, from pairs to results: compare in several processes, resample, break down."""
+
+import multiprocessing
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from i2l.evaluation.bootstrap import ROUNDS, bootstrap_figures
+from i2l.evaluation.breakdown import (
+    Blocks,
+    align_tokens,
+    find_confusions,
+    scores_by_construct,
+    scores_by_length,
+    scores_by_token,
+)
+from i2l.evaluation.figures import available_figures
+from i2l.evaluation.pairs import Pairs
+from i2l.evaluation.prepare import prepare_formula
+from i2l.evaluation.results import EvaluationResult
+from i2l.evaluation.text_metrics import Columns, text_columns
+from i2l.evaluation.visual import VisualSample, compare_images, visual_columns
+
+_CHUNK: Final = 200  # pairs that one process gets at a time
+
+
+class Progress(Protocol):
+    """Told how far the work is."""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """``done`` of ``total`` have passed ``stage``."""
+
+
+@dataclass(frozen=True)
+class EvaluationOptions:
+    """How to compare."""
+
+    canonical: bool = True  # put both sides into canonical tokens first
+    render: bool = True  # compare pictures too
+    rounds: int = ROUNDS  # of resampling
+    processes: int = os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Results, and the renders that only the report needs."""
+
+    result: EvaluationResult
+    visuals: list[VisualSample]  # empty if nothing was rendered
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """One chunk of pairs, compared."""
+
+    targets: list[list[str]]
+    predictions: list[list[str]]
+    unparsed: list[tuple[bool, bool]]
+    blocks: list[Blocks]
+    columns: Columns
+    visuals: list[VisualSample]
+
+
+def evaluate_pairs(
+    pairs: Pairs,
+    *,
+    options: EvaluationOptions,
+    source: Mapping[str, Any],
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Compute every score of a set of predictions.
+
+    Raises:
+        MissingDependencyError: if pdflatex is not installed.
+    """
+    chunks, done = [], 0
+    for chunk in _compare_all(list(zip(pairs.targets, pairs.predictions, strict=True)), options):
+        chunks.append(chunk)
+        done += len(chunk.targets)
+        if progress:
+            progress("comparing", done, len(pairs))
+    columns = {name: np.concatenate([chunk.columns[name] for chunk in chunks]) for name in chunks[0].columns}
+    targets = [tokens for chunk in chunks for tokens in chunk.targets]
+    predictions = [tokens for chunk in chunks for tokens in chunk.predictions]
+    blocks = [block for chunk in chunks for block in chunk.blocks]
+    visuals = [visual for chunk in chunks for visual in chunk.visuals]
+    unparsed = [flags for chunk in chunks for flags in chunk.unparsed]
+    rounds = options.rounds
+    result = EvaluationResult(
+        source=dict(source),
+        options=asdict(options),
+        faults=pairs.faults | _faults_found(pairs.names, unparsed, visuals),
+        names=pairs.names,
+        targets=targets,
+        predictions=predictions,
+        blocks=blocks,
+        columns=columns,
+        prediction_reasons=[visual.prediction_reason for visual in visuals],
+        messages=[visual.message for visual in visuals],
+        figures=bootstrap_figures(columns, available_figures(columns), rounds=rounds),
+        by_length=scores_by_length(columns, targets, rounds=rounds),
+        by_construct=scores_by_construct(columns, targets, rounds=rounds),
+        by_token=scores_by_token(targets, predictions, blocks, rounds=rounds),
+        confusions=find_confusions(pairs.names, targets, predictions, blocks),
+    )
+    return Evaluation(result, visuals)
+
+
+def _compare_all(formulas: Sequence[tuple[str, str]], options: EvaluationOptions) -> Iterator[_Compared]:
+    chunks = [formulas[start : start + _CHUNK] for start in range(0, len(formulas), _CHUNK)]
+    compare = partial(_compare_chunk, canonical=options.canonical, render=options.render)
+    if options.processes <= 1 or len(chunks) <= 1:
+        yield from map(compare, chunks)
+        return
+    # Spawned, not forked: the caller may hold a model, with the threads of its libraries.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(options.processes, mp_context=context) as pool:
+        yield from pool.map(compare, chunks)
+
+
+def _compare_chunk(formulas: Sequence[tuple[str, str]], *, canonical: bool, render: bool) -> _Compared:
+    pairs = [
+        (prepare_formula(target, canonical=canonical), prepare_formula(prediction, canonical=canonical))
+        for target, prediction in formulas
+    ]
+    targets = [target.tokens for target, _ in pairs]
+    predictions = [prediction.tokens for _, prediction in pairs]
+    visuals = compare_images(pairs) if render else []
+    return _Compared(
+        targets=targets,
+        predictions=predictions,
+        unparsed=[(not target.parsed, not prediction.parsed) for target, prediction in pairs],
+        blocks=[align_tokens(*sides) for sides in zip(targets, predictions, strict=True)],
+        columns=text_columns(targets, predictions) | visual_columns(visuals),
+        visuals=visuals,
+    )
+
+
+def _faults_found(
+    names: Sequence[str], unparsed: Sequence[tuple[bool, bool]], visuals: Sequence[VisualSample]
+) -> dict[str, list[str]]:
+    """What turned out to be wrong with the formulas themselves."""
+    faults = {
+        "unparsed target": [name for name, (flag, _) in zip(names, unparsed, strict=True) if flag],
+        "unparsed prediction": [name for name, (_, flag) in zip(names, unparsed, strict=True) if flag],
+        "target not rendered": [
+            name for name, visual in zip(names, visuals, strict=False) if visual.target_reason
+        ],
+    }
+    return {kind: places for kind, places in faults.items() if places}

@@ -1,0 +1,133 @@
+"""Pictures against pictures: renders both sides in one batch and compares them.
+
+Equal formulas are rendered once. A target that cannot be rendered is not left out: its prediction is right if
+it has the same tokens, and wrong otherwise (only im2markup's own scores skip it, as im2markup does).
+"""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from PIL import Image
+
+from i2l.evaluation.detection import DetectionResult, detect_symbols
+from i2l.evaluation.image_match import MAX_INK, ImageMatch, Pixels, match_images
+from i2l.evaluation.prepare import PreparedFormula
+from i2l.evaluation.symbols import find_symbols
+from i2l.evaluation.text_metrics import Columns, without_spacing
+from i2l.images.rasterize import EMPTY
+from i2l.images.render import RenderResult, render_formulas
+from i2l.images.sandbox import run_pdflatex
+from i2l.images.styles import PAPER
+from i2l.images.template import document
+
+_EM_PX: Final = PAPER.size_pt * PAPER.dpi / 72.27
+_ERRORS_CPU_S: Final = 5
+
+
+@dataclass(frozen=True)
+class VisualSample:
+    """What rendering and comparing one pair gave."""
+
+    counts: dict[str, float]  # the columns of the image and compile scores
+    target_reason: str | None  # why there is no render, as in `RenderResult`
+    prediction_reason: str | None
+    message: str  # TeX's words about the prediction
+    target_png: bytes  # empty if there is no render
+    prediction_png: bytes  # empty also if it is the same picture
+
+
+Pair = tuple[PreparedFormula, PreparedFormula]
+
+
+def compare_images(pairs: Sequence[Pair]) -> list[VisualSample]:
+    """Render both sides of every pair and compare them; TeX starts once or twice for all of them."""
+    renders = _render(pairs)
+    renders[""] = RenderResult("", reason="missing", message="no prediction")
+    return [_compare(pair, renders[pair[0].latex], renders[pair[1].latex]) for pair in pairs]
+
+
+def _render(pairs: Sequence[Pair]) -> dict[str, RenderResult]:
+    """Every formula once. Boxes take as long again as drawing: only those of pairs that differ are looked up."""
+    differing = {side.latex for pair in pairs for side in pair if pair[0].latex != pair[1].latex}
+    renders = {}
+    for boxes, formulas in (
+        (True, sorted(differing)),
+        (False, sorted({target.latex for target, _ in pairs} - differing)),
+    ):
+        wanted = [formula for formula in formulas if formula]
+        renders |= dict(zip(wanted, render_formulas(wanted, boxes=boxes), strict=True))
+    return renders
+
+
+def visual_columns(samples: Sequence[VisualSample]) -> Columns:
+    """The counts of all samples, by name."""
+    names = samples[0].counts if samples else {}
+    return {name: np.array([sample.counts[name] for sample in samples], dtype=np.float64) for name in names}
+
+
+def _compare(pair: Pair, target: RenderResult, prediction: RenderResult) -> VisualSample:
+    compiles = prediction.reason in (None, EMPTY)
+    match = _match(pair, target.pixels, prediction.pixels)
+    found = _detect(pair, target, prediction, match)
+    width = 0 if target.pixels is None else target.pixels.shape[1]
+    return VisualSample(
+        counts={
+            "target_renders": float(target.pixels is not None),
+            "im2markup_match": float(match.im2markup),
+            "im2markup_match_no_spaces": float(match.im2markup_no_spaces),
+            "image_edits": float(match.image_edits if match.image_width else width),
+            "image_widths": float(match.image_width or width),
+            "tolerant_match": float(match.tolerant),
+            "strict_match": float(match.strict),
+            "character_f1": found.f1,
+            "expression_right": float(found.right),
+            "page_appeared": float(compiles or _page_appears(pair[1].latex)),
+            "compiles": float(compiles),
+        },
+        target_reason=target.reason,
+        prediction_reason=prediction.reason,
+        message=prediction.message,
+        target_png=b"" if target.pixels is None else encode_png(target.pixels),
+        prediction_png=b""
+        if prediction.pixels is None or (match.strict and target.pixels is not None)
+        else encode_png(prediction.pixels),
+    )
+
+
+def _match(pair: Pair, target: Pixels | None, prediction: Pixels | None) -> ImageMatch:
+    if target is not None and prediction is not None:
+        return match_images(target, prediction)
+    same = target is None and without_spacing(pair[0].tokens) == without_spacing(pair[1].tokens)
+    return ImageMatch(False, False, image_edits=0, image_width=0, tolerant=same, strict=same)
+
+
+def _detect(pair: Pair, target: RenderResult, prediction: RenderResult, match: ImageMatch) -> DetectionResult:
+    if match.strict:
+        return DetectionResult(1, 1, 1)
+    sides = [
+        []
+        if render.pixels is None or formula.symbols is None
+        else find_symbols(formula.symbols, render.boxes)
+        for formula, render in zip(pair, (target, prediction), strict=True)
+    ]
+    if not sides[0] or not sides[1]:
+        return DetectionResult(0, max(len(sides[0]), 1), len(sides[1]))
+    return detect_symbols(*sides, em_px=_EM_PX)
+
+
+def _page_appears(latex: str) -> bool:
+    """Whether pdflatex makes a PDF if it goes on after errors, as im2markup's script lets it."""
+    if not latex:
+        return False
+    body = [r"\begin{displaymath}", latex, r"\end{displaymath}"]
+    return bool(run_pdflatex(document(PAPER, body, trusted=False), cpu_s=_ERRORS_CPU_S).pdf)
+
+
+def encode_png(pixels: Pixels) -> bytes:
+    """A render in black and white, as the matchers see it: about 1 kB."""
+    buffer = io.BytesIO()
+    Image.fromarray(pixels > MAX_INK).save(buffer, "PNG")
+    return buffer.getvalue()
