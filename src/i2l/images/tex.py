@@ -83,6 +83,7 @@ class _Outcome:
     errors: dict[int, tuple[str, str]] = field(default_factory=dict)  # reason and message
     killer: int | None = None  # the process ended inside this one
     unreached: list[int] = field(default_factory=list)
+    ending: str = ""  # an error after the last formula, as when a font cannot be embedded: anyone's fault
     cut: bool = False  # a limit ended the process, and its log is not whole
 
     @property
@@ -160,9 +161,9 @@ class _Batch:
             blamed = outcome.errors
             if outcome.killer is not None:
                 blamed.setdefault(outcome.killer, (TEX_ERROR, "TeX stopped at this formula"))
-            if not blamed:  # no PDF and no word why, as when a font cannot be embedded: halve to find who
+            if not blamed:  # no PDF, and nobody named: halve to find who
                 if len(keys) == 1:
-                    blamed = {keys[0]: (TEX_ERROR, "TeX made no page")}
+                    blamed = {keys[0]: (TEX_ERROR, outcome.ending or "TeX made no page")}
                 else:
                     middle = len(keys) // 2
                     self.run_until_clean(keys[:middle])
@@ -214,8 +215,12 @@ def _read_outcome(result: TexRunResult, keys: Sequence[int]) -> _Outcome:
         if kind is None:
             if reached == 0 and current is None:
                 raise TexError(_template_message(message))
-            culprit = keys[reached - 1] if current is None else current
-            outcome.errors.setdefault(culprit, (TEX_ERROR, _with_command(message, result.log[event.end() :])))
+            said = _with_command(message, result.log[event.end() :])
+            if current is None and reached == len(keys):
+                outcome.ending = outcome.ending or said
+            else:
+                culprit = keys[reached - 1] if current is None else current
+                outcome.errors.setdefault(culprit, (TEX_ERROR, said))
         elif kind == "large":
             outcome.errors.setdefault(int(number), (TOO_LARGE, "larger than the largest page"))
         elif kind == "begin" and current is None and int(number) == keys[reached]:
