@@ -63,15 +63,15 @@ def match_images(target: Pixels, prediction: Pixels) -> ImageMatch:
         return ImageMatch(True, True, 0, width, True, True)
     height = max(target.shape[0], prediction.shape[0])
     inks = [_pad_below(pixels <= MAX_INK, height) for pixels in (target, prediction)]
-    columns = [_pack(ink) for ink in inks]
-    first, ids = _distinct(np.concatenate(columns))
+    columns = [pack_columns(ink) for ink in inks]
+    first, ids = distinct_columns(np.concatenate(columns))
     distinct = np.concatenate(columns)[first]
     strings = ids[: len(columns[0])], ids[len(columns[0]) :]
-    edits = int(Levenshtein.distance(_text(strings[0]), _text(strings[1])))
-    symbols = _merge_similar(distinct)
+    edits = int(Levenshtein.distance(as_text(strings[0]), as_text(strings[1])))
+    symbols = merge_similar(distinct)
     inked = distinct.any(axis=1)
     symbols_no_spaces = np.full(len(distinct), -1)
-    symbols_no_spaces[inked] = _merge_similar(distinct[inked])
+    symbols_no_spaces[inked] = merge_similar(distinct[inked])
     return ImageMatch(
         im2markup=edits == 0 or _no_long_edit(symbols[strings[0]], symbols[strings[1]]),
         im2markup_no_spaces=_match_no_spaces(symbols_no_spaces[strings[0]], symbols_no_spaces[strings[1]]),
@@ -86,14 +86,14 @@ def _pad_below(ink: Bits, height: int) -> Bits:
     return np.pad(ink, ((0, height - ink.shape[0]), (0, 0)))
 
 
-def _pack(ink: Bits) -> Words:
+def pack_columns(ink: Bits) -> Words:
     """Columns as rows of 64-bit words."""
     packed = np.packbits(ink, axis=0)
     packed = np.pad(packed, ((0, -len(packed) % 8), (0, 0)))
     return np.ascontiguousarray(packed.T).view(np.uint64)
 
 
-def _distinct(columns: Words) -> tuple[Ids, Ids]:
+def distinct_columns(columns: Words) -> tuple[Ids, Ids]:
     """Where each distinct column comes first, in that order; and for every column, which of them it is."""
     keys = columns.view(np.dtype((np.void, columns.itemsize * columns.shape[1]))).ravel()
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
@@ -103,11 +103,12 @@ def _distinct(columns: Words) -> tuple[Ids, Ids]:
     return first[order], rank[inverse]
 
 
-def _text(ids: Ids) -> str:
+def as_text(ids: Ids) -> str:
+    """A string of one character an id, for rapidfuzz."""
     return "".join(map(chr, ids.tolist()))
 
 
-def _merge_similar(distinct: Words) -> Ids:
+def merge_similar(distinct: Words) -> Ids:
     """The symbol of each distinct column: that of the first one before it that is similar and has its own."""
     symbols = np.empty(len(distinct), dtype=np.int64)
     rest = np.arange(len(distinct))
@@ -202,7 +203,7 @@ def _match_tolerant(target: Bits, prediction: Bits) -> bool:
     """Whether the inked columns differ only in single ones that touch ink."""
     inked: list[Bits] = [np.any(ink, axis=0) for ink in (target, prediction)]
     (first, second) = (
-        (_pack(ink[:, kept]), _pack(_spread(ink)[:, kept]))
+        (pack_columns(ink[:, kept]), pack_columns(_spread(ink)[:, kept]))
         for ink, kept in zip((target, prediction), inked, strict=True)
     )
     outside: Words = np.zeros((len(first[0]), len(second[0])), dtype=np.uint64)

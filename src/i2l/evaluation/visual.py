@@ -13,6 +13,7 @@ import numpy as np
 from PIL import Image
 
 from i2l.evaluation.detection import DetectionResult, detect_symbols
+from i2l.evaluation.difference import PixelDifference, find_difference
 from i2l.evaluation.image_match import MAX_INK, ImageMatch, Pixels, match_images
 from i2l.evaluation.prepare import PreparedFormula
 from i2l.evaluation.symbols import find_symbols
@@ -37,6 +38,7 @@ class VisualSample:
     message: str  # TeX's words about the prediction
     target_png: bytes  # empty if there is no render
     prediction_png: bytes  # empty also if it is the same picture
+    difference: PixelDifference | None  # if there are two pictures
 
 
 Pair = tuple[PreparedFormula, PreparedFormula]
@@ -50,9 +52,9 @@ def compare_images(pairs: Sequence[Pair]) -> list[VisualSample]:
 
 
 def _render(pairs: Sequence[Pair]) -> dict[str, RenderResult]:
-    """Every formula once. Boxes take as long again as drawing: only those of pairs that differ are looked up."""
+    """Every formula once. Boxes take as long again as drawing: only pairs that differ get them."""
     differing = {side.latex for pair in pairs for side in pair if pair[0].latex != pair[1].latex}
-    renders = {}
+    renders: dict[str, RenderResult] = {}
     for boxes, formulas in (
         (True, sorted(differing)),
         (False, sorted({target.latex for target, _ in pairs} - differing)),
@@ -91,9 +93,10 @@ def _compare(pair: Pair, target: RenderResult, prediction: RenderResult) -> Visu
         prediction_reason=prediction.reason,
         message=prediction.message,
         target_png=b"" if target.pixels is None else encode_png(target.pixels),
-        prediction_png=b""
-        if prediction.pixels is None or (match.strict and target.pixels is not None)
-        else encode_png(prediction.pixels),
+        prediction_png=b"" if prediction.pixels is None or match.strict else encode_png(prediction.pixels),
+        difference=None
+        if match.strict or target.pixels is None or prediction.pixels is None
+        else find_difference(target.pixels, prediction.pixels),
     )
 
 
