@@ -7,7 +7,9 @@ from rich.console import Console
 
 from i2l import __version__
 from i2l.cli.build import build
+from i2l.cli.evaluate import evaluate
 from i2l.cli.normalize import normalize
+from i2l.cli.render import render
 from i2l.cli.train import train
 from i2l.errors import I2LError
 
@@ -19,7 +21,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
-for command in (normalize, build, train):
+for command in (normalize, render, build, train, evaluate):
     app.command()(command)
 
 

@@ -11,22 +11,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from i2l.evaluation.figures import Figure
+from i2l.evaluation.figures import Figure, Interval
 
 Array = npt.NDArray[np.float64]
 
 LEVEL: Final = 0.95
 ROUNDS: Final = 1000
 _BLOCK: Final = 100  # rounds at a time: 5,000 samples make 4 MB of weights
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A score and the range that holds it in 95 of 100 resamplings."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)

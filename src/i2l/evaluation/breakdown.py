@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from rapidfuzz.distance import Levenshtein
 
-from i2l.evaluation.bootstrap import Interval, bootstrap_figures, quantiles, resampled_sums
+from i2l.evaluation.bootstrap import bootstrap_figures, quantiles, resampled_sums
 from i2l.evaluation.constructs import CONSTRUCTS, find_constructs
-from i2l.evaluation.figures import available_figures
+from i2l.evaluation.figures import Interval, available_figures
 from i2l.evaluation.text_metrics import Columns
 
 Blocks = list[tuple[int, int, int, int]]  # differing spans: target from, to, prediction from, to

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
-from i2l.evaluation.bootstrap import Interval
+from i2l.evaluation.figures import Interval
 
 _LABEL_WIDTH: Final = 170
 _ROW_HEIGHT: Final = 24

@@ -18,6 +18,15 @@ Values = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class Interval:
+    """A score and the range that holds it in 95 of 100 resamplings."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Figure:
     """One score."""
 
@@ -28,7 +37,12 @@ class Figure:
     columns: tuple[str, ...]
     compute: Callable[[Sums], Values]
     higher_is_better: bool = True
-    headline: bool = False  # shown in breakdowns, curves and at the top of the report
+    short: str = ""  # name in breakdowns and curves; only the main scores have one
+
+    @property
+    def headline(self) -> bool:
+        """Whether it is one of the main scores."""
+        return bool(self.short)
 
 
 def _divide(numerator: Values, denominator: Values) -> Values:
@@ -73,7 +87,7 @@ _TEXT: Final = (
         "text",
         "Corpus BLEU of im2markup (Deng et al. 2017): tokens between spaces, no smoothing.",
         *_bleu("tokens"),
-        headline=True,
+        short="BLEU",
     ),
     Figure(
         "bleu_nltk",
@@ -96,7 +110,7 @@ _TEXT: Final = (
         "The paper's: mean over samples of Levenshtein distance / target length. May exceed 1.",
         *_share("edits_per_token"),
         higher_is_better=False,
-        headline=True,
+        short="Edits",
     ),
     Figure(
         "edit_accuracy",
@@ -119,7 +133,7 @@ _TEXT: Final = (
         "text",
         "Share of samples with exactly the target's tokens.",
         *_share("exact"),
-        headline=True,
+        short="Exact",
     ),
     Figure(
         "exact_match_no_spacing",
@@ -159,7 +173,7 @@ _IMAGE: Final = (
         "Ours: nothing added, nothing missing, and all ink within a pixel of where it should be once blank "
         "columns are left out.",
         *_share("tolerant_match"),
-        headline=True,
+        short="Tolerant",
     ),
     Figure(
         "strict_match",
@@ -167,7 +181,7 @@ _IMAGE: Final = (
         "image",
         "Share of samples whose two renders are equal in every pixel.",
         *_share("strict_match"),
-        headline=True,
+        short="Same pixels",
     ),
     Figure(
         "character_f1",
@@ -175,7 +189,7 @@ _IMAGE: Final = (
         "image",
         "Like UniMERNet's CDM: mean F1 of the symbols found, by identity, order and place.",
         *_share("character_f1"),
-        headline=True,
+        short="F1",
     ),
     Figure(
         "expression_rate",
@@ -199,7 +213,7 @@ _COMPILE: Final = (
         "compile",
         "pdflatex had nothing to complain about.",
         *_share("compiles"),
-        headline=True,
+        short="Compiles",
     ),
 )
 FIGURES: Final = (*_TEXT, *_IMAGE, *_COMPILE)
@@ -209,3 +223,15 @@ FIGURE_BY_KEY: Final = {figure.key: figure for figure in FIGURES}
 def available_figures(columns: Mapping[str, object]) -> list[Figure]:
     """The scores that these counts allow."""
     return [figure for figure in FIGURES if all(column in columns for column in figure.columns)]
+
+
+def format_score(figure: Figure, score: float) -> str:
+    """A score as people write it: shares in per cent, distances as they are."""
+    return f"{100 * score:.2f} %" if figure.higher_is_better else f"{score:.4f}"
+
+
+def format_interval(figure: Figure, interval: Interval) -> str:
+    """The range of a score, in the same unit."""
+    if figure.higher_is_better:
+        return f"{100 * interval.low:.2f} to {100 * interval.high:.2f}"
+    return f"{interval.low:.4f} to {interval.high:.4f}"

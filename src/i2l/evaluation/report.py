@@ -6,10 +6,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from i2l.evaluation.bootstrap import Interval
 from i2l.evaluation.breakdown import SubsetScores, TokenScores
 from i2l.evaluation.charts import interval_chart, line_chart
-from i2l.evaluation.figures import FIGURE_BY_KEY, FIGURES, Figure
+from i2l.evaluation.figures import FIGURE_BY_KEY, FIGURES, format_interval, format_score
 from i2l.evaluation.gallery import gallery_scripts
 from i2l.evaluation.results import EvaluationResult
 from i2l.evaluation.visual import VisualSample
@@ -47,18 +46,6 @@ def write_report(
         text = before + part + after
     with atomic_write(path) as file:
         file.write(text)
-
-
-def format_score(figure: Figure, score: float) -> str:
-    """A score as people write it: shares in per cent, distances as they are."""
-    return f"{100 * score:.2f} %" if figure.higher_is_better else f"{score:.4f}"
-
-
-def format_interval(figure: Figure, interval: Interval) -> str:
-    """The range of a score, in the same unit."""
-    if figure.higher_is_better:
-        return f"{100 * interval.low:.2f} to {100 * interval.high:.2f}"
-    return f"{interval.low:.4f} to {interval.high:.4f}"
 
 
 def _title(result: EvaluationResult) -> str:
@@ -152,7 +139,7 @@ def _curve(points: Sequence[SubsetScores], caption: str) -> str:
         and figure.higher_is_better
         and all(figure.key in point.figures for point in points)
     ]
-    lines = [(figure.label, [point.figures[figure.key] for point in points]) for figure in figures]
+    lines = [(figure.short, [point.figures[figure.key] for point in points]) for figure in figures]
     return line_chart([point.label for point in points], lines, caption=caption)
 
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from i2l import __version__
 from i2l.errors import I2LError
-from i2l.evaluation.bootstrap import Difference, Interval, paired_bootstrap
+from i2l.evaluation.bootstrap import Difference, paired_bootstrap
 from i2l.evaluation.breakdown import Blocks, Confusion, SubsetScores, TokenScores
-from i2l.evaluation.figures import available_figures
+from i2l.evaluation.figures import Interval, available_figures
 from i2l.evaluation.text_metrics import Columns
 from i2l.files import atomic_write
 from i2l.images.sandbox import pdflatex_path

@@ -1,0 +1,119 @@
+"""How a reader holds up: the same formulas drawn larger, smaller, blurred, in other fonts, and read again."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from i2l.errors import I2LError
+from i2l.evaluation.breakdown import SubsetScores
+from i2l.evaluation.figures import FIGURES
+from i2l.evaluation.image_match import Pixels
+from i2l.evaluation.pairs import Pairs
+from i2l.evaluation.prepare import prepare_formula
+from i2l.evaluation.results import Curve
+from i2l.evaluation.run import EvaluationOptions, Progress, evaluate_pairs
+from i2l.images.render import render_formulas
+from i2l.images.styles import FONTS, PAPER, Style
+
+_NUM_POINTS: Final = 9  # of a range
+_LOGARITHMIC: Final = frozenset({"scale"})
+_DRAW: Final[dict[str, Callable[[float], Style]]] = {
+    # Even dpi: the reference point of a page falls on a pixel corner.
+    "scale": lambda value: replace(PAPER, dpi=max(2, 2 * round(PAPER.dpi * value / 2))),
+    "blur": lambda value: replace(PAPER, blur_px=value),
+    "noise": lambda value: replace(PAPER, noise=value),
+    "rotation": lambda value: replace(PAPER, rotation_deg=value),
+    "jpeg": lambda value: replace(PAPER, jpeg_quality=round(value)),
+}
+_UNITS: Final = {
+    "scale": "times the size of the paper's images",
+    "font": "",
+    "blur": "pixels of deviation",
+    "noise": "grey levels of deviation",
+    "rotation": "degrees",
+    "jpeg": "quality",
+}
+
+
+class SweepError(I2LError):
+    """A sweep that cannot be read from the command line."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One disturbance in several strengths."""
+
+    name: str
+    styles: dict[str, Style]  # by label
+
+    @property
+    def title(self) -> str:
+        """What is disturbed, with its unit."""
+        unit = _UNITS[self.name]
+        return f"{self.name} ({unit})" if unit else self.name
+
+
+def parse_sweep(text: str) -> Sweep:
+    """Read `scale=0.4:2.5` (nine steps), `blur=0:3:7` (seven), `scale=0.5,1,2` or `font=times,palatino`.
+
+    Raises:
+        SweepError: if it means nothing.
+    """
+    name, _, values = text.partition("=")
+    if name not in _UNITS or not values:
+        raise SweepError(
+            f"Cannot sweep {text!r}; write NAME=FROM:TO, NAME=FROM:TO:STEPS or NAME=A,B,C "
+            f"with one of {', '.join(_UNITS)} as name."
+        )
+    if name == "font":
+        fonts = list(FONTS) if values == "all" else values.split(",")
+        if unknown := sorted(set(fonts) - set(FONTS)):
+            raise SweepError(f"There is no font {', '.join(unknown)}; there are {', '.join(FONTS)}, or all.")
+        return Sweep(name, {font: replace(PAPER, font=font) for font in fonts})
+    return Sweep(name, {f"{value:g}": _DRAW[name](value) for value in _numbers(name, values)})
+
+
+def _numbers(name: str, values: str) -> list[float]:
+    try:
+        if ":" not in values:
+            return [float(value) for value in values.split(",")]
+        first, last, *steps = values.split(":")
+        num_points = int(steps[0]) if steps else _NUM_POINTS
+        space = np.geomspace if name in _LOGARITHMIC else np.linspace
+        return [float(f"{value:.3g}") for value in space(float(first), float(last), num_points)]
+    except (ValueError, IndexError) as error:
+        raise SweepError(f"Cannot read the values of --sweep {name}={values}: {error}") from error
+
+
+def run_sweep(
+    sweep: Sweep,
+    targets: Sequence[str],
+    read: Callable[[Sequence[Pixels]], Sequence[str]],
+    *,
+    options: EvaluationOptions,
+    progress: Progress | None = None,
+) -> Curve:
+    """Draw the targets in every style of a sweep, have them read, and score.
+
+    A target that one of the styles cannot draw is left out of all, so that the points of the curve compare.
+    """
+    latex = [prepare_formula(target, canonical=True).latex for target in targets]
+    images = {
+        label: [result.pixels for result in render_formulas(latex, style=style, jobs=options.processes)]
+        for label, style in sweep.styles.items()
+    }
+    drawn = [index for index in range(len(targets)) if all(row[index] is not None for row in images.values())]
+    if not drawn:
+        raise SweepError(f"No formula could be drawn in all styles of the sweep {sweep.name}.")
+    points = []
+    for number, (label, row) in enumerate(images.items()):
+        pixels = [image for index in drawn if (image := row[index]) is not None]
+        pairs = Pairs([str(index) for index in drawn], [targets[i] for i in drawn], list(read(pixels)))
+        scores = evaluate_pairs(pairs, options=options, source={}).result.figures
+        headline = {figure.key: scores[figure.key] for figure in FIGURES if figure.headline}
+        points.append(SubsetScores(label, len(drawn), headline))
+        if progress:
+            progress(f"sweep {sweep.name}", number + 1, len(images))
+    return Curve(sweep.title, points)
