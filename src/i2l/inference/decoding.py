@@ -1,0 +1,281 @@
+"""Beam search, written once: over any model that steps, on NumPy arrays or torch tensors; width 1 is greedy.
+
+A hypothesis is scored by its log-probability over ((5 + length) / 6) ** alpha, length without eos. Finished
+hypotheses stay in the beam and compete with the others. Each step remembers which hypothesis each one came
+from, and tokens, probabilities and attention are read off backwards along those, so all belong together.
+
+An image is done when no live hypothesis can still overtake: log-probabilities only fall, and no length is
+kinder than the longest, so that gives a bound. Done early or not, the answer is the same.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from i2l.formulas.vocabulary import Vocabulary
+from i2l.inference.arrays import Array, Arrays
+from i2l.inference.guards import GuardState
+
+Memory = dict[str, Array]
+State = dict[str, Array]
+
+
+class StepModel(Protocol):
+    """What beam search asks of a model. Hypotheses of one image stand next to each other in all rows."""
+
+    def start(self, memory: Memory) -> State:
+        """Give the state before the first token, one row an image."""
+
+    def step(self, memory: Memory, state: State, token_ids: Array) -> tuple[Array, State, Array]:
+        """Take the last token of each hypothesis; give logits (B * k, K), state, attention (B * k, ...)."""
+
+
+class Guard(Protocol):
+    """Says which tokens may come next."""
+
+    def start(self) -> GuardState:
+        """Give the state before the first token."""
+
+    def advance(self, state: GuardState, token_id: int) -> GuardState:
+        """Give the state after a token."""
+
+    def allowed(self, states: Sequence[GuardState], *, steps_left: int) -> NDArray[np.bool_]:
+        """Tell for each state which tokens may come next: (N, K)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BeamOptions:
+    """How to search. The defaults are the paper's."""
+
+    width: int = 10
+    length_penalty: float = 1.0  # alpha
+    max_steps: int = 171  # tokens, eos included
+    n_best: int = 1
+    keep_attention: bool = True
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One reading of one image."""
+
+    token_ids: list[int]  # without eos
+    log_prob: float  # of all tokens, eos included; of the model, not of the search
+    score: float  # what the search ranks by
+    token_log_probs: NDArray[np.float32]  # one for each token, and the last for eos if the search got to it
+    attention: NDArray[np.float32] | None  # (as many, rows, columns)
+    finished: bool  # ended by eos, not by the limit
+
+
+@dataclass
+class _Beam:
+    """The hypotheses of the images that are not done: all arrays (B, k)."""
+
+    images: NDArray[np.int64]  # which image each row is, (B,)
+    log_probs: Array
+    lengths: Array  # without eos
+    finished: Array
+    # One entry a step: token, parent slot and log-probability, (B, k) each; attention (B, parents, ...).
+    tokens: list[Array] = field(default_factory=list)
+    parents: list[Array] = field(default_factory=list)
+    token_log_probs: list[Array] = field(default_factory=list)
+    attention: list[Array] = field(default_factory=list)
+
+    def keep(self, rows: Array, images: NDArray[np.int64]) -> None:
+        """Go on with some of the images."""
+        self.images = images
+        self.log_probs, self.lengths = self.log_probs[rows], self.lengths[rows]
+        self.finished = self.finished[rows]
+        for history in (self.tokens, self.parents, self.token_log_probs, self.attention):
+            history[:] = [entry[rows] for entry in history]
+
+
+class BeamSearch:
+    """One search over the images of a memory."""
+
+    def __init__(
+        self, model: StepModel, memory: Memory, *, arrays: Arrays, options: BeamOptions, guard: Guard | None
+    ) -> None:
+        self._model = model
+        self._memory = memory
+        self._arrays = arrays
+        self._options = options
+        self._guard = guard
+        num_images = len(next(iter(memory.values())))
+        zeros = np.zeros((num_images, 1))
+        self._beam = _Beam(
+            images=np.arange(num_images),
+            log_probs=arrays.floats(zeros),
+            lengths=arrays.floats(zeros),
+            finished=arrays.booleans(zeros),
+        )
+        self._state = model.start(memory)
+        self._last_tokens = arrays.integers(np.full(num_images, Vocabulary.bos_id))
+        self._guards = [guard.start()] * num_images if guard else []
+        self._results: list[list[Hypothesis]] = [[] for _ in range(num_images)]
+
+    def run(self) -> list[list[Hypothesis]]:
+        """Search; give the best hypotheses of each image, best first."""
+        for step in range(1, self._options.max_steps + 1):
+            self._step(step)
+            last = step == self._options.max_steps
+            if last or step % self._arrays.check_every == 0:
+                self._drop_done(everything=last)
+                if not len(self._beam.images):
+                    break
+        return self._results
+
+    def _step(self, step: int) -> None:
+        arrays, beam = self._arrays, self._beam
+        logits, state, attention = self._model.step(self._memory, self._state, self._last_tokens)
+        num_images, num_slots = beam.log_probs.shape
+        vocab_size = logits.shape[1]
+        if step == 1:
+            self._prepare(vocab_size)
+        token_log_probs = arrays.where(self._allowed(step), arrays.log_softmax(logits), -np.inf)
+        finished = beam.finished.reshape(-1, 1)
+        token_log_probs = arrays.where(finished, self._only_eos, token_log_probs)  # (B * k, K)
+        totals = beam.log_probs.reshape(-1, 1) + token_log_probs
+        lengths = beam.lengths.reshape(-1, 1) + self._growth
+        scores = totals / self._penalty(lengths)
+        width = min(self._options.width, num_slots * vocab_size)
+        _, places = arrays.top_k(scores.reshape(num_images, -1), width)  # (B, width)
+        parents = places // vocab_size
+        rows = arrays.arange(num_images).reshape(-1, 1) * num_slots + parents  # of the flat arrays
+        tokens = places % vocab_size
+
+        beam.log_probs = totals[rows, tokens]
+        beam.lengths = lengths[rows, tokens]
+        beam.finished = finished[rows, 0] | (tokens == Vocabulary.eos_id)
+        beam.tokens.append(tokens)
+        beam.parents.append(parents)
+        beam.token_log_probs.append(token_log_probs[rows, tokens])
+        if self._options.keep_attention:
+            beam.attention.append(attention.reshape(num_images, num_slots, *attention.shape[1:]))
+        flat_rows = rows.reshape(-1)
+        self._state = {name: value[flat_rows] for name, value in state.items()}
+        self._last_tokens = tokens.reshape(-1)
+        if self._guard:
+            self._advance_guards(flat_rows)
+
+    def _penalty(self, lengths: Array) -> Array:
+        return ((5.0 + lengths) / 6.0) ** self._options.length_penalty
+
+    def _prepare(self, vocab_size: int) -> None:
+        """Make what is the same at every step, (K,) each."""
+        token_ids = np.arange(vocab_size)
+        is_eos = token_ids == Vocabulary.eos_id
+        self._all_but_bos = self._arrays.booleans(token_ids != Vocabulary.bos_id)
+        self._growth = self._arrays.floats(~is_eos)  # of the length
+        # A finished hypothesis goes on as it is: eos again, at no cost.
+        self._only_eos = self._arrays.floats(np.where(is_eos, 0.0, -np.inf))
+
+    def _allowed(self, step: int) -> Array:
+        if not self._guard:
+            return self._all_but_bos
+        steps_left = self._options.max_steps - step + 1
+        return self._all_but_bos & self._arrays.booleans(
+            self._guard.allowed(self._guards, steps_left=steps_left)
+        )
+
+    def _advance_guards(self, rows: Array) -> None:
+        """Follow the hypotheses that are alive; the others keep a state, so that there is one a row."""
+        assert self._guard is not None
+        beam, numpy = self._beam, self._arrays.numpy
+        alive = numpy(~beam.finished & (beam.log_probs > -np.inf)).reshape(-1)
+        self._guards = [
+            self._guard.advance(self._guards[row], token) if lives else self._guards[row]
+            for row, token, lives in zip(
+                numpy(rows).tolist(), numpy(self._last_tokens).tolist(), alive, strict=True
+            )
+        ]
+
+    def _drop_done(self, *, everything: bool) -> None:
+        """Take the images off that are done, once they are half of all, or all that are left."""
+        beam, arrays = self._beam, self._arrays
+        done = np.ones(len(beam.images), np.bool_) if everything else self._find_done()
+        if not everything and not done.all() and 2 * done.sum() < len(done):
+            return
+        self._collect(np.flatnonzero(done))
+        kept = np.flatnonzero(~done)
+        num_slots = beam.log_probs.shape[1]
+        rows = arrays.integers(kept)
+        beam.keep(rows, beam.images[kept])
+        self._memory = {name: value[rows] for name, value in self._memory.items()}
+        slots = (rows.reshape(-1, 1) * num_slots + arrays.arange(num_slots)).reshape(-1)
+        self._state = {name: value[slots] for name, value in self._state.items()}
+        self._last_tokens = self._last_tokens[slots]
+        if self._guard:
+            self._guards = [self._guards[slot] for slot in arrays.numpy(slots).tolist()]
+
+    def _find_done(self) -> NDArray[np.bool_]:
+        """Tell which images have their n best hypotheses, whatever comes."""
+        beam, numpy = self._beam, self._arrays.numpy
+        log_probs, finished = numpy(beam.log_probs), numpy(beam.finished)
+        scores = np.where(finished, numpy(beam.log_probs / self._penalty(beam.lengths)), -np.inf)
+        longest = ((5.0 + self._options.max_steps) / 6.0) ** self._options.length_penalty
+        bound = np.where(finished, -np.inf, log_probs / longest).max(axis=1)
+        rank = min(self._options.n_best, scores.shape[1])
+        found = -np.partition(-scores, rank - 1, axis=1)[:, rank - 1]
+        done: NDArray[np.bool_] = found >= bound
+        return done
+
+    def _collect(self, done: NDArray[np.int64]) -> None:
+        """Read the best hypotheses of some images off the beam, backwards along the parents."""
+        beam, arrays = self._beam, self._arrays
+        if not len(done):
+            return
+        rows = arrays.integers(done)
+        scores = (beam.log_probs / self._penalty(beam.lengths))[rows]
+        best, slots = arrays.top_k(scores, min(self._options.n_best, scores.shape[1]))  # (B, n)
+        rows = rows.reshape(-1, 1)
+        log_probs = arrays.numpy(beam.log_probs[rows, slots])
+        finished = arrays.numpy(beam.finished[rows, slots])
+        lengths = arrays.numpy(beam.lengths[rows, slots]).astype(np.int64)
+        tokens, token_log_probs, attention = [], [], []
+        for step in reversed(range(len(beam.tokens))):
+            tokens.append(arrays.numpy(beam.tokens[step][rows, slots]))
+            token_log_probs.append(arrays.numpy(beam.token_log_probs[step][rows, slots]))
+            slots = beam.parents[step][rows, slots]
+            if beam.attention:
+                attention.append(arrays.numpy(beam.attention[step][rows, slots]))
+        stacked = [np.stack(part[::-1], axis=2) for part in (tokens, token_log_probs)]  # (B, n, T)
+        looks = np.stack(attention[::-1], axis=2) if attention else None  # (B, n, T, rows, columns)
+        for row, image in enumerate(beam.images[done]):
+            for rank, score in enumerate(arrays.numpy(best[row]).tolist()):
+                if score == -np.inf:
+                    continue
+                length = lengths[row, rank]
+                steps = length + bool(finished[row, rank])
+                self._results[image].append(
+                    Hypothesis(
+                        token_ids=stacked[0][row, rank, :length].tolist(),
+                        log_prob=float(log_probs[row, rank]),
+                        score=score,
+                        token_log_probs=stacked[1][row, rank, :steps].astype(np.float32),
+                        attention=None if looks is None else looks[row, rank, :steps].astype(np.float32),
+                        finished=bool(finished[row, rank]),
+                    )
+                )
+
+
+def beam_search(
+    model: StepModel,
+    memory: Memory,
+    *,
+    arrays: Arrays,
+    options: BeamOptions,
+    guard: Guard | None = None,
+) -> list[list[Hypothesis]]:
+    """Read the images of a memory; give the best hypotheses of each, best first.
+
+    Args:
+        model: takes one step for all hypotheses.
+        memory: what the model needs from the images, with a leading dimension of B.
+        arrays: the operations for the kind of arrays that the model takes.
+        options: of the search.
+        guard: says which tokens may come next; all but bos if None.
+    """
+    return BeamSearch(model, memory, arrays=arrays, options=options, guard=guard).run()
