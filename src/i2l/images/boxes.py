@@ -25,7 +25,7 @@ from i2l.images.tex import CompiledBatch, compile_formulas
 _Key = tuple[str, int, float]
 _RULE: Final[_Key] = ("rule", 0, 0.0)
 _MAX_PIECE: Final = 12  # pieces of ink, drawn in another order
-_SUBPIXEL: Final = 1 / 256  # less of a pixel leaves no trace
+_SUBPIXEL: Final = 1 / 512  # less of a pixel leaves no trace
 
 
 def find_boxes(

@@ -21,6 +21,9 @@ Matrix = tuple[float, float, float, float, float, float]  # a b c d e f, as in P
 WHITE: Final = 255
 EMPTY, TOO_LARGE = "empty", "too-large"
 _MAX_PIXELS: Final = 1 << 26
+# pdfium puts glyphs on whole pixels. TeX's coordinates are thousandths of a point, which at common dpi often are
+# exact half pixels: moved by a trifle, no rounding error decides to which side such a glyph goes.
+_NUDGE: Final = 1 / 1024
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ def rasterize_page(
         width = math.ceil(width_bp * cos + height_bp * abs(sin))
         height = math.ceil(height_bp * cos + width_bp * abs(sin))
         # The corner that becomes the lowest (the lower left one, without rotation) keeps on a pixel corner.
-        left, top = max(0.0, -sin * height_bp), height - height_bp * cos - max(0.0, -sin * width_bp)
+        left = max(0.0, -sin * height_bp) + _NUDGE
+        top = height - height_bp * cos - max(0.0, -sin * width_bp) + _NUDGE
         matrix = (cos, -sin, -sin, -cos, left + sin * height_bp, top + cos * height_bp)
         if width * height > _MAX_PIXELS:
             return PageImage(None, matrix, TOO_LARGE)
