@@ -5,17 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from i2l.config import model_preset
-from i2l.model.canvas import (
-    ImageTooLargeError,
-    assign_windows,
-    centred_windows,
-    crop_window,
-    gather_windows,
-    place_on_canvas,
-)
+from i2l.images.canvas import ImageTooLargeError
+from i2l.images.canvas import place_on_canvas as place_arrays
+from i2l.model.canvas import assign_windows, centred_windows, crop_window, gather_windows
 
 CANVAS = model_preset("nopool").canvas_shape
 WINDOWS = centred_windows(area=(128, 1088), cell_px=32)
+
+
+def place_on_canvas(images, *, canvas_shape):
+    return torch.from_numpy(place_arrays(images, canvas_shape=canvas_shape))
 
 
 def test_an_image_is_centred_by_floor():

@@ -1,7 +1,6 @@
-"""Where an image lies on the model's canvas, and the windows of the canvas that hold all of its ink.
+"""The windows of the canvas that hold all the ink of an image that `i2l.images.canvas` has centred on it.
 
-An image is centred on a white canvas whose outermost pixel on each side is a frame. A window is a part of the
-area inside the frame. Since images are centred, a few windows hold them all, and a whole batch can share one:
+The outermost pixel of the canvas on each side is a white frame; a window is a part of the area inside it. Since images are centred, a few windows hold them all, and a whole batch can share one:
 `i2l.model.windowed` encodes just that part.
 """
 
@@ -13,17 +12,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from i2l.errors import I2LError
+from i2l.images.canvas import FRAME_PX, ImageTooLargeError, centre
 
-WHITE = 255
-FRAME_PX = 1
 # Heights of printed formulas come in groups: at 200 dpi, a third is up to 42 pixels tall (one line of
 # symbols), and four in five up to 82 (a fraction).
 LINE_HEIGHTS_PX = (42, 82)
-
-
-class ImageTooLargeError(I2LError):
-    """An image that does not fit on the canvas."""
 
 
 @dataclass(frozen=True, order=True)
@@ -34,31 +27,6 @@ class Window:
     width_px: int
     top_px: int
     left_px: int
-
-
-def centre(size_px: int, canvas_px: int) -> int:
-    """Give where a centred image starts inside the frame; an odd pixel of space goes to the far side."""
-    return (canvas_px - size_px) // 2 - FRAME_PX
-
-
-def place_on_canvas(images: Sequence[npt.NDArray[np.uint8]], *, canvas_shape: tuple[int, int]) -> Tensor:
-    """Centre each image (H, W) on a white canvas: (B, canvas height, canvas width), uint8.
-
-    Raises:
-        ImageTooLargeError: if an image would reach into the frame.
-    """
-    height, width = canvas_shape
-    pixels = np.full((len(images), height, width), WHITE, np.uint8)
-    for canvas, image in zip(pixels, images, strict=True):
-        rows, columns = image.shape
-        top, left = centre(rows, height), centre(columns, width)
-        if top < 0 or left < 0:
-            raise ImageTooLargeError(
-                f"The image has {columns} x {rows} pixels; the model reads at most "
-                f"{width - 2 * FRAME_PX} x {height - 2 * FRAME_PX}. Crop or scale it down."
-            )
-        canvas[top + FRAME_PX : top + FRAME_PX + rows, left + FRAME_PX : left + FRAME_PX + columns] = image
-    return torch.from_numpy(pixels)
 
 
 def centred_windows(*, area: tuple[int, int], cell_px: int, step: int = 2) -> list[Window]:

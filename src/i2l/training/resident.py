@@ -16,7 +16,8 @@ from torch.nn.functional import pad
 from i2l.dataset.pixels import PixelBuffer
 from i2l.errors import I2LError
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.model.canvas import FRAME_PX, WHITE, Window, gather_windows
+from i2l.images.canvas import FRAME_PX, WHITE
+from i2l.model.canvas import Window, gather_windows
 
 CHUNK_BYTES = 2**28  # copied to the device at a time
 
