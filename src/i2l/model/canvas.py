@@ -1,7 +1,8 @@
 """The windows of the canvas that hold all the ink of an image that `i2l.images.canvas` has centred on it.
 
-The outermost pixel of the canvas on each side is a white frame; a window is a part of the area inside it. Since images are centred, a few windows hold them all, and a whole batch can share one:
-`i2l.model.windowed` encodes just that part.
+The outermost pixel of the canvas on each side is a white frame; a window is a part of the area inside it.
+Since images are centred, a few windows hold them all, and a whole batch can share one: `i2l.model.windowed`
+encodes just that part.
 """
 
 from collections.abc import Sequence
