@@ -154,7 +154,7 @@ def check(formulas, tmp_path, monkeypatch):
 
     def watched(source, **options):
         result = run_pdflatex(source, **options)
-        seen.append(result.log.encode() + result.pdf)
+        seen.append(result.said.encode() + result.pdf)
         return result
 
     run_pdflatex = tex.run_pdflatex

@@ -63,7 +63,7 @@ def test_jpeg_is_lossy_and_keeps_the_shape():
 
 def test_the_same_bytes_on_every_machine():
     pixels = after(ink=20, paper=240, blur_px=0.8, noise=3.0, noise_seed=7).pixels
-    assert hashlib.sha256(pixels.tobytes()).hexdigest()[:16] == "golden"
+    assert hashlib.sha256(pixels.tobytes()).hexdigest()[:16] == "7589e86f96740f23"
 
 
 def test_a_world_style_depends_on_its_seed_only():
@@ -71,7 +71,7 @@ def test_a_world_style_depends_on_its_seed_only():
     assert len({world_style(seed) for seed in range(100)}) == 100
     block = {world_style(seed).tex_part() for seed in range(SEEDS_PER_BLOCK)}
     assert len(block) == 1
-    assert world_style(1000) == Style()
+    assert world_style(999).dpi == 256  # whatever the version of Python
 
 
 def test_world_styles_cover_the_world():
@@ -100,7 +100,7 @@ def test_each_formula_in_its_own_style():
         Style(display=False),
         PAPER,
     ]
-    results = render_formulas([r"\sum_{i}^{n} x"] * 5, style=styles)
+    results = render_formulas([r"\frac{A}{\sum_x B}"] * 5, style=styles)
     shapes = [result.pixels.shape for result in results]
     assert shapes[0] == shapes[4]
     assert len(set(shapes)) == 4

@@ -28,7 +28,7 @@ BAD = [
 
 
 def test_every_formula_has_a_page_or_a_reason():
-    formulas = ["x", BAD[0], r"\frac{a}{b}", r"\hspace{9999pt}x\hspace{9999pt}", "y" * 30_000, "z"]
+    formulas = ["x", BAD[0], r"\frac{a}{b}", r"\rule{9000pt}{1pt}", "y" * 30_000, "z"]
     batch = compile_formulas(formulas)
     assert [verdict.page for verdict in batch.formulas] == [0, None, 1, None, None, 2]
     reasons = [verdict.reason for verdict in batch.formulas]
@@ -95,10 +95,9 @@ def test_a_font_without_the_letter_is_an_error():
 
 def test_many_alphabets_share_one_process():
     """Each math alphabet takes one of TeX's sixteen families for good."""
-    alphabets = (
-        r"\mathrm \mathit \mathbf \mathsf \mathtt \mathcal \mathbb \mathfrak \mathscr \bm \boldsymbol".split()
-    )
-    formulas = [rf"{first}{{{second}{{A}}}}" for first in alphabets for second in alphabets]
+    alphabets = "mathrm mathit mathbf mathsf mathtt mathcal mathbb mathfrak mathscr bm boldsymbol"
+    names = alphabets.split()
+    formulas = [rf"\{first}{{\{second}{{A}}}}" for first in names for second in names]
     assert not [result for result in render_formulas(formulas) if result.reason]
 
 
@@ -121,7 +120,7 @@ def test_missing_programs_say_what_to_install(monkeypatch):
 def test_the_environment_is_empty(monkeypatch):
     monkeypatch.setenv("I2L_SECRET", "hunter2")
     run = run_pdflatex(document(PAPER, [r"\typeout{\jobname}", formula_lines(0, "x")]))
-    assert "i2l:end 0 0v-1" in run.log
+    assert "i2l:end 0 0v-1" in run.said
     assert sandbox._environment(sandbox.Path("/nowhere")).keys() & {"I2L_SECRET", "USER", "TEXMFCNF"} == set()
 
 
@@ -131,4 +130,4 @@ def test_pages_drawn_at_any_dpi():
     assert abs(large.shape[0] - 4 * small.shape[0]) <= 4
     assert abs(large.shape[1] - 4 * small.shape[1]) <= 4
     assert small.min() < 100
-    assert 0 < (np.unique(large).size - 2)  # antialiased
+    assert np.unique(large).size > 2  # antialiased

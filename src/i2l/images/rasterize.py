@@ -21,8 +21,8 @@ Matrix = tuple[float, float, float, float, float, float]  # a b c d e f, as in P
 WHITE: Final = 255
 EMPTY, TOO_LARGE = "empty", "too-large"
 _MAX_PIXELS: Final = 1 << 26
-# pdfium puts glyphs on whole pixels. TeX's coordinates are thousandths of a point, which at common dpi often are
-# exact half pixels: moved by a trifle, no rounding error decides to which side such a glyph goes.
+# pdfium puts glyphs on whole pixels. TeX's coordinates are thousandths of a point, at common dpi often exact
+# half pixels: moved by a trifle, no rounding error decides to which side such a glyph goes.
 _NUDGE: Final = 1 / 1024
 
 

@@ -28,7 +28,7 @@ JOB: Final = "formulas"
 # The shell sets the limits and becomes pdflatex: no Python runs between fork and exec, so threads are safe.
 _LIMITED: Final = 'ulimit -c 0; ulimit -t "$1"; ulimit -f "$2"; ulimit -v "$3"; shift 3; exec "$@"'
 _FLAGS: Final = (
-    "-interaction=batchmode",
+    "-interaction=nonstopmode",
     "-no-shell-escape",
     "-no-mktex=tex",
     "-no-mktex=tfm",
@@ -46,7 +46,7 @@ _MEMORY_BYTES: Final = 1 << 30  # pdfTeX's own tables take about 120 MB
 class TexRunResult:
     """What one pdflatex process left behind."""
 
-    log: str
+    said: str  # on its standard output, which is also its log
     pdf: bytes  # empty if there is none
     timed_out: bool
     killed: bool  # by the file-size or the memory limit
@@ -102,7 +102,7 @@ def run_pdflatex(
     Raises:
         MissingDependencyError: if pdflatex is not installed.
     """
-    with tempfile.TemporaryDirectory(prefix="i2l-tex-") as name:
+    with tempfile.TemporaryDirectory(prefix="i2l-tex-") as name, tempfile.TemporaryFile() as said:
         folder = Path(name)
         (folder / f"{JOB}.tex").write_text(source, encoding="utf-8", errors="backslashreplace")
         for file_name, content in (files or {}).items():
@@ -114,14 +114,15 @@ def run_pdflatex(
             cwd=folder,
             env=_environment(folder),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=said,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
         with _guard(process, folder, wall_s=cpu_s * _WALL_PER_CPU, max_bytes=2 * max_file_bytes) as overfull:
             status = process.wait()
+        said.seek(0)
         return TexRunResult(
-            log=_read(folder / f"{JOB}.log", max_file_bytes).decode("utf-8", "replace"),
+            said=said.read(max_file_bytes).decode("utf-8", "replace"),
             pdf=_read(folder / f"{JOB}.pdf", max_file_bytes),
             timed_out=status in (-signal.SIGXCPU, -signal.SIGKILL) and not overfull.is_set(),
             killed=overfull.is_set() or status in (-signal.SIGXFSZ, -signal.SIGSEGV, -signal.SIGABRT),

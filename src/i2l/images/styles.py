@@ -68,6 +68,7 @@ def world_style(seed: int) -> Style:
     faded = pixels.random() < 0.4
     margin_px = dpi * 0.2 * pixels.random()
     left, top, right, bottom = (int(margin_px * pixels.random()) for _ in range(4))
+    noise = round(_sometimes(pixels, scanned, 0.4, 1, 9), 1)
     return Style(
         font=_pick(tex, list(FONTS)),
         size_pt=_pick(tex, SIZES_PT),
@@ -82,8 +83,8 @@ def world_style(seed: int) -> Style:
         ink=int(_sometimes(pixels, faded, 1, 0, 100)),
         paper=int(_sometimes(pixels, faded, 0.7, 200, 256, otherwise=255)),
         blur_px=round(_sometimes(pixels, scanned, 0.5, 0.3, 0.3 + dpi / 200), 2),
-        noise=round(_sometimes(pixels, scanned, 0.4, 1, 9), 1),
-        noise_seed=seed,
+        noise=noise,
+        noise_seed=seed if noise else 0,
         jpeg_quality=int(_sometimes(pixels, scanned, 0.5, 25, 96)),
     )
 

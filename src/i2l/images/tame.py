@@ -101,11 +101,11 @@ def _harmless_names(style: Style, names: set[str]) -> set[str]:
     known = _HARMLESS.setdefault(style.tex_part(), {})
     if new := sorted(names - known.keys()):
         questions = (
-            rf"\immediate\write-1{{i2l:name {name} \ifcsname {name}\endcsname"
+            rf"\immediate\write16{{i2l:name {name} \ifcsname {name}\endcsname"
             rf"\expandafter\meaning\csname {name}\endcsname\else ?\fi}}"
             for name in new
         )
-        log = run_pdflatex(document(style, questions), draft=True).log
-        answers = dict(re.findall(r"^i2l:name (\w+) (.*)$", log, re.MULTILINE))
+        said = run_pdflatex(document(style, questions), draft=True).said
+        answers = dict(re.findall(r"^i2l:name (\w+) (.*)$", said, re.MULTILINE))
         known.update({name: answers.get(name, "").startswith(("?", '\\mathchar"')) for name in new})
     return {name for name in names if known[name]}

@@ -29,10 +29,13 @@ _MACROS: Final = r"""
 \hbadness=10000 \vbadness=10000 \hfuzz=\maxdimen \vfuzz=\maxdimen
 \errorcontextlines=0 \tracinglostchars=3
 \hoffset=0pt \voffset=0pt
+\def\boldsymbol{\bm}% what bm makes of \boldsymbol{\boldsymbol{x}} never ends
 \newbox\itlouter \newbox\itlbox \newdimen\itlleft \newcount\itltop \newcount\itlbottom \newdimen\itlmargin
-\def\itllog#1{\immediate\write-1{i2l:#1}}
+\def\itllog#1{\immediate\write16{i2l:#1}}
 \def\itlroom{\global\itlmargin=@ROOMY@bp }
-\def\itlbegin#1{\gdef\itlkey{#1}\itllog{begin #1}\itlopen}
+% A message is written out at once, so that we know where TeX was when it was killed.
+\def\itlstart#1{\itllog{begin #1}\message{}}
+\def\itlbegin#1{\gdef\itlkey{#1}\itlstart{#1}\itlopen}
 \def\itlship{%
   \edef\itlstate{\the\currentgrouplevel\ifvmode v\fi}%
   \setbox\itlouter\hbox{\unhcopy\itlbox}% TeX calls a display wider than the line as wide as the line
@@ -52,7 +55,7 @@ _MACROS: Final = r"""
   \itllog{end \itlkey\space\itlstate\itlrest}}
 \itlmargin=@MARGIN@bp
 % A page that a process of its own has made: put it in as a picture, with its own size.
-\def\itlpicture#1{\itllog{begin #1}\pdfximage{#1.pdf}\setbox\itlbox\hbox{\pdfrefximage\pdflastximage}%
+\def\itlpicture#1{\itlstart{#1}\pdfximage{#1.pdf}\setbox\itlbox\hbox{\pdfrefximage\pdflastximage}%
   \ifnum\pdflastximagepages=1
     \ifdim\wd\itlbox>@PAGE@bp \itllog{large #1}\else \ifdim\ht\itlbox>@PAGE@bp \itllog{large #1}\else
     \pdfpagewidth=\wd\itlbox \pdfpageheight=\ht\itlbox \pdfhorigin=0pt \pdfvorigin=0pt

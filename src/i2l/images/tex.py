@@ -26,6 +26,7 @@ _EVENT: Final = re.compile(r"^(?:i2l:(begin|end|large) (\d+)(?: (.*))?|! ?(.*))$
 _UNKNOWN: Final = "Undefined control sequence."
 _COMMAND_AT_END: Final = re.compile(r"(\\[A-Za-z]+|\\.) ?$", re.MULTILINE)
 _MAX_CHARACTERS: Final = 20_000
+_START_CPU_S: Final = 3
 _FORMULAS_PER_CPU_S: Final = 500  # a thirtieth of what TeX does
 _ALONE_FILE_BYTES: Final = 1 << 24
 
@@ -77,14 +78,13 @@ def compile_formulas(
 
 @dataclass
 class _Outcome:
-    """What the log of a run tells about its formulas."""
+    """What a run tells about its formulas."""
 
     pdf: bytes = b""
     errors: dict[int, tuple[str, str]] = field(default_factory=dict)  # reason and message
     killer: int | None = None  # the process ended inside this one
     unreached: list[int] = field(default_factory=list)
     ending: str = ""  # an error after the last formula, as when a font cannot be embedded: anyone's fault
-    cut: bool = False  # a limit ended the process, and its log is not whole
 
     @property
     def clean(self) -> bool:
@@ -137,20 +137,13 @@ class _Batch:
         """Those of ``keys`` that raise an error, and those that end the process."""
         errors: dict[int, tuple[str, str]] = {}
         killers: set[int] = set()
-        pending = [keys]
-        while pending:
-            keys = pending.pop()
-            outcome = outcome or self.run(keys, draft=True)
-            if not outcome.cut:
-                errors |= outcome.errors
-                killers |= set() if outcome.killer is None else {outcome.killer}
-                pending += [outcome.unreached] if outcome.unreached else []
-            elif len(keys) == 1:
-                killers |= set(keys)
-            else:
-                pending += [keys[: len(keys) // 2], keys[len(keys) // 2 :]]
-            outcome = None
-        return {key: error for key, error in errors.items() if key not in killers}, killers
+        outcome = outcome or self.run(keys, draft=True)
+        while True:
+            errors |= outcome.errors
+            killers |= set() if outcome.killer is None else {outcome.killer}
+            if not outcome.unreached:
+                return {key: error for key, error in errors.items() if key not in killers}, killers
+            outcome = self.run(outcome.unreached, draft=True)
 
     def run_until_clean(self, keys: list[int]) -> _Outcome:
         """The outcome of a clean run of those of ``keys`` that allow one; the others are failed."""
@@ -201,21 +194,25 @@ class _Batch:
             document(self.style, body, marked=self.marked),
             files=pictures,
             draft=draft,
-            cpu_s=self.timeout_s + len(keys) // _FORMULAS_PER_CPU_S,
+            cpu_s=_START_CPU_S + len(keys) // _FORMULAS_PER_CPU_S,
         )
         return _read_outcome(result, keys)
 
 
 def _read_outcome(result: TexRunResult, keys: Sequence[int]) -> _Outcome:
-    """Read the log. A formula counts as reached only if those before it left TeX as they found it."""
+    """Read what TeX said. A formula counts as reached only if those before it left TeX as they found it.
+
+    Raises:
+        TexError: if TeX did not come to the first formula.
+    """
     outcome = _Outcome(pdf=result.pdf)
     reached, current = 0, None
-    for event in _EVENT.finditer(result.log):
+    for event in _EVENT.finditer(result.said):
         kind, number, state, message = event.groups()
         if kind is None:
             if reached == 0 and current is None:
                 raise TexError(_template_message(message))
-            said = _with_command(message, result.log[event.end() :])
+            said = _with_command(message, result.said[event.end() :])
             if current is None and reached == len(keys):
                 outcome.ending = outcome.ending or said
             else:
@@ -232,16 +229,17 @@ def _read_outcome(result: TexRunResult, keys: Sequence[int]) -> _Outcome:
                 break
         else:
             break
-    outcome.cut = result.timed_out or result.killed
+    if reached == 0 and current is None:
+        raise TexError("TeX did not come to the first formula: is it installed as it should?")
     if current is not None:
         outcome.killer, reached = current, reached + 1
     outcome.unreached = list(keys[reached:])
     return outcome
 
 
-def _with_command(message: str, rest_of_log: str) -> str:
+def _with_command(message: str, rest: str) -> str:
     """TeX's message, with the unknown command that TeX only shows in the lines after it."""
-    if message == _UNKNOWN and (command := _COMMAND_AT_END.search(rest_of_log)):
+    if message == _UNKNOWN and (command := _COMMAND_AT_END.search(rest)):
         return f"{_UNKNOWN[:-1]} {command[1]}"
     return message
 
