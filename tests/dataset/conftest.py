@@ -7,12 +7,12 @@ import pytest
 from i2l.dataset import build as build_module
 from i2l.dataset import stages
 from i2l.dataset.build import BuildOptions, EngineOptions, build_dataset
-from tests.dataset.fakes import RECIPE, fake_draw
+from tests.dataset.fakes import RECIPE, fake_render
 
 
 @pytest.fixture
 def fake_tex(monkeypatch):
-    monkeypatch.setattr(stages, "draw_formulas", fake_draw)
+    monkeypatch.setattr(stages, "render_formulas", fake_render)
     monkeypatch.setattr(build_module, "pdflatex_path", lambda: "/bin/echo")
 
 

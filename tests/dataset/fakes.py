@@ -11,7 +11,7 @@ from i2l.images.render import RenderResult
 RECIPE = replace(RECIPES["im2latex-90k"], min_token_count=2, max_tokens=20)
 
 
-def fake_draw(formulas, *, styles, boxes):
+def fake_render(formulas, *, style, boxes):
     """Noise whose size grows with the formula; what names an error gets one."""
     results = []
     for formula in formulas:

@@ -16,7 +16,7 @@ from i2l.dataset.build import BuildOptions, build_dataset
 from i2l.dataset.sources import text_sources
 from i2l.dataset.work import BuildError, WorkFolder
 from i2l.formulas.lines import LinesError
-from tests.dataset.fakes import RECIPE, fake_draw, folder_bytes
+from tests.dataset.fakes import RECIPE, fake_render, folder_bytes
 
 COMMON = [f"x + {a} = {b}" for a in "abcdef" for b in "abcdef"]
 TRAIN = [
@@ -157,30 +157,30 @@ def test_a_kill_at_the_last_moment_leaves_nothing_to_do(small_build, sources, mo
         patch.setattr("i2l.dataset.build.shutil.rmtree", lambda *_, **__: None)
         expected = folder_bytes(small_build(sources).path)
     assert (tmp_path / ".out.work").exists()
-    monkeypatch.setattr(stages, "draw_formulas", None)  # nothing is drawn again
+    monkeypatch.setattr(stages, "render_formulas", None)  # nothing is drawn again
     assert folder_bytes(small_build(sources).path) == expected
     assert not (tmp_path / ".out.work").exists()
 
 
 def test_what_a_kill_leaves_behind_is_cleared(sources, small_build, tmp_path, monkeypatch):
-    monkeypatch.setattr(stages, "draw_formulas", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(stages, "render_formulas", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         small_build(sources)
     folder = WorkFolder(tmp_path / ".out.work")
     (folder.result).mkdir(exist_ok=True)
     (folder.result / "README.md.77.partial").write_text("half")
     (folder.scratch / "tex").mkdir()
-    monkeypatch.setattr(stages, "draw_formulas", fake_draw)
+    monkeypatch.setattr(stages, "render_formulas", fake_render)
     assert not [name for name in folder_bytes(small_build(sources).path) if "partial" in name]
 
 
 def test_other_options_or_inputs_are_refused_by_name(small_build, sources, tmp_path, monkeypatch):
-    monkeypatch.setattr(stages, "draw_formulas", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(stages, "render_formulas", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         small_build(sources)
     with pytest.raises(BuildError, match=r"unfinished build .* in: recipe.max_tokens \(20, now 30\)"):
         small_build(sources, recipe=replace(RECIPE, max_tokens=30))
-    monkeypatch.setattr(stages, "draw_formulas", fake_draw)
+    monkeypatch.setattr(stages, "render_formulas", fake_render)
     small_build(sources)
     with pytest.raises(BuildError, match=r"differs in: seed \(0, now 5\)"):
         small_build(sources, seed=5)
@@ -279,7 +279,7 @@ def test_boxes_come_back_as_they_were(small_build, sources):
 def test_pixels_come_back_as_they_were(small_build, sources):
     split = small_build(sources).split("train")
     indices = [3, 0, 3]
-    drawn = fake_draw([split.formulas[index] for index in indices], styles=[], boxes=False)
+    drawn = fake_render([split.formulas[index] for index in indices], style=[], boxes=False)
     for index, pixels, result in zip(indices, split.pixels(indices), drawn, strict=True):
         np.testing.assert_array_equal(pixels, result.pixels)
         assert tuple(split.sizes[index]) == pixels.shape

@@ -101,7 +101,7 @@ def test_killed_twenty_times_and_resumed(tmp_path):
         )
         try:
             # the first second goes by with imports
-            process.wait(timeout=rng.uniform(0.8, 3) if kills < 20 else 200)
+            process.wait(timeout=rng.uniform(0.7, 2.4) if kills < 20 else 200)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()

@@ -1,4 +1,4 @@
-"""Samples drawn in the style of their recipe, and how a style and an image are written down."""
+"""How a sample is drawn and written down: its style, its image, the boxes of its tokens."""
 
 import io
 import json
@@ -9,8 +9,9 @@ from functools import cache
 from PIL import Image
 
 from i2l.dataset.recipes import PAPER_STYLES
+from i2l.formulas.normalize import normalize_formula
+from i2l.images.glyphs import Box
 from i2l.images.rasterize import Pixels
-from i2l.images.render import RenderResult, render_formulas
 from i2l.images.styles import PAPER, Style, world_style
 
 _PAPER_TEXT = "paper"
@@ -48,14 +49,17 @@ def styles_of_lines(kind: str, *, seed: int, lines: Sequence[int]) -> list[Style
     return [world_style((seed << 32) + line) for line in lines]
 
 
-def draw_formulas(formulas: Sequence[str], *, styles: Sequence[Style], boxes: bool) -> list[RenderResult]:
-    """Render each formula in its own style."""
-    results: list[RenderResult | None] = [None] * len(formulas)
-    groups: dict[Style, list[int]] = {}
-    for index, style in enumerate(styles):
-        groups.setdefault(style, []).append(index)
-    for style, members in groups.items():
-        drawn = render_formulas([formulas[index] for index in members], style=style, boxes=boxes)
-        for index, result in zip(members, drawn, strict=True):
-            results[index] = result
-    return [result for result in results if result is not None]
+def align_boxes(formula: str, latex: str, boxes: list[Box | None]) -> list[Box | None] | None:
+    """Give the boxes of the canonical tokens; the renderer found those of the same formula as TeX sees it.
+
+    Text and lengths are written in one piece for TeX, and such a formula can normalise to other braces. The
+    tokens that draw are the same; where they are not, there are no boxes.
+    """
+    if formula == latex:
+        return boxes
+    tokens = normalize_formula(formula).tokens
+    drawn = [pair for pair in zip(normalize_formula(latex).tokens, boxes, strict=True) if pair[0].visible]
+    if [token.text for token in tokens if token.visible] != [token.text for token, _ in drawn]:
+        return None
+    places = iter(drawn)
+    return [next(places)[1] if token.visible else None for token in tokens]

@@ -23,7 +23,8 @@ from PIL import Image
 
 from i2l.dataset.draw import style_from_text
 from i2l.errors import I2LError
-from i2l.images.rasterize import Pixels, rasterize_pages
+from i2l.images.rasterize import Pixels
+from i2l.images.render import draw_pages
 
 SAMPLES_PER_TASK = 500
 MIN_SAMPLES_FOR_PROCESSES = 2_000  # below, starting them takes longer than the work
@@ -134,8 +135,6 @@ def _unpack(file: Path) -> bytes:
 
 
 def _draw_pages(samples: StoredSamples) -> Iterator[Pixels | None]:
-    pdf = _unpack(samples.file)
-    for text, group in groupby(range(len(samples.places)), key=samples.styles.__getitem__):
-        pages = [int(samples.places[index]) for index in group]
-        for image in rasterize_pages(pdf, pages, dpi=style_from_text(text).dpi):
-            yield image.pixels
+    styles = map(style_from_text, samples.styles)
+    for image in draw_pages(_unpack(samples.file), samples.places.tolist(), styles):
+        yield image.pixels

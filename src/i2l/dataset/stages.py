@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from i2l.dataset.draw import draw_formulas, encode_png, style_text, styles_of_lines
+from i2l.dataset.draw import align_boxes, encode_png, style_text, styles_of_lines
 from i2l.dataset.filters import EARLY_REASONS, EMPTY, REJECTED, TOO_LONG, hash64, loose_key
 from i2l.dataset.recipes import SPLITS, TRAIN, Recipe
 from i2l.dataset.schema import BOXES
@@ -19,7 +19,7 @@ from i2l.formulas.lines import decode_line
 from i2l.formulas.macros import Macros
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.tokens import FormulaError
-from i2l.images.render import RenderResult
+from i2l.images.render import RenderResult, render_formulas
 from i2l.images.styles import Style
 
 TOO_WIDE, TOO_HIGH, NO_INK = "too-wide", "too-high", "no-ink"
@@ -108,12 +108,12 @@ def render_part(options: StageOptions, index: int) -> None:
     formulas = normalized["formula"].to_pylist()
     numbers = (index * options.part_lines + rows).tolist()
     styles = styles_of_lines(options.recipe.styles, seed=options.seed, lines=numbers)
-    drawn = draw_formulas(normalized["latex"].to_pylist(), styles=styles, boxes=options.boxes)
+    drawn = render_formulas(normalized["latex"].to_pylist(), style=styles, boxes=options.boxes)
     trains = selected["split"].to_numpy()[rows] == SPLITS.index(TRAIN)
     counts: Counter[str] = Counter()
     rendered = []
     for row, formula, result, style, train in zip(rows, formulas, drawn, styles, trains, strict=True):
-        rendered.append({"row": int(row)} | _rendered_row(result, style, options))
+        rendered.append({"row": int(row)} | _rendered_row(formula, result, style, options))
         if train and rendered[-1]["reason"] is None:
             counts.update(formula.split())
     if shutil.disk_usage(tempfile.gettempdir()).free < MIN_FREE_BYTES:
@@ -123,7 +123,9 @@ def render_part(options: StageOptions, index: int) -> None:
     write_part(folder.part("rendered", index), table)
 
 
-def _rendered_row(result: RenderResult, style: Style, options: StageOptions) -> dict[str, object]:
+def _rendered_row(
+    formula: str, result: RenderResult, style: Style, options: StageOptions
+) -> dict[str, object]:
     reason, message = result.reason, result.message
     if result.pixels is None:
         return {"reason": NO_INK if reason == "empty" else reason, "message": message}
@@ -138,7 +140,7 @@ def _rendered_row(result: RenderResult, style: Style, options: StageOptions) -> 
         "image": None if options.compact else encode_png(result.pixels),
         "width": width,
         "height": height,
-        "boxes": result.boxes,
+        "boxes": result.boxes and align_boxes(formula, result.formula, result.boxes),
         "style": style_text(style),
         "look": style_text(style.tex_part()),
     }
