@@ -1,0 +1,178 @@
+"""A box for each token, from attention alone: the smallest block of cells with enough of it, cut to ink.
+
+How much is enough is one number for a model, fitted where the true boxes are known (`fit_share`). All boxes
+and ink here are on the canvas that the model reads.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from i2l.errors import I2LError
+from i2l.explain.placement import Box
+from i2l.explain.receptive_field import ReceptiveField
+from i2l.formulas.commands import STRUCTURAL
+from i2l.formulas.normalize import normalize_formula
+from i2l.formulas.tokens import FormulaError
+from i2l.images.canvas import WHITE
+
+Attention = npt.NDArray[np.floating]
+Ink = npt.NDArray[np.bool_]
+
+DEFAULT_SHARE: Final = 0.5  # of attention; for a model that was never fitted
+# Paler pixels are the soft rim of a stroke at most, or what a scanner makes of paper.
+_PALEST_INK: Final = WHITE - 32
+_SHARES: Final = tuple(np.round(np.arange(0.2, 0.96, 0.05), 2).tolist())
+
+
+class BoxError(I2LError):
+    """Boxes that cannot be fitted."""
+
+
+@dataclass(frozen=True)
+class ShareFit:
+    """Which share of attention gives boxes nearest the true ones."""
+
+    share: float
+    mean_iou: float
+    curve: dict[float, float]  # share tried -> mean IoU
+
+
+@dataclass(frozen=True)
+class TrueBoxes:
+    """One formula with known boxes, to fit the share on."""
+
+    attention: Attention  # (T, rows, columns), of the tokens that have a box
+    boxes: Sequence[Box]  # theirs
+    ink: Ink  # (height, width)
+
+
+def find_ink(pixels: npt.NDArray[np.uint8]) -> Ink:
+    """Mark the pixels of a grey image that are not paper; paper is white."""
+    ink: Ink = pixels <= _PALEST_INK
+    return ink
+
+
+def visible_tokens(tokens: Sequence[str]) -> list[bool]:
+    """Tell which tokens draw ink of their own; the others (`{`, `^`, `\\mathrm`, ...) get no box."""
+    try:
+        canonical = normalize_formula(" ".join(tokens)).tokens
+    except FormulaError:
+        canonical = []
+    if [token.text for token in canonical] == list(tokens):
+        return [token.visible for token in canonical]
+    return [token not in STRUCTURAL and not token.startswith((r"\begin{", r"\end{")) for token in tokens]
+
+
+def smallest_blocks(attention: Attention, share: float) -> npt.NDArray[np.int64]:
+    """Find the smallest rectangle of cells that holds a share of each step's attention.
+
+    Of rectangles with as many cells, the one that holds most is taken.
+
+    Args:
+        attention: (T, rows, columns)
+        share: of the attention of a step, above 0 and at most 1.
+
+    Returns:
+        (T, 4): first row, first column, last row, last column; the last ones are beyond the block.
+    """
+    steps, rows, columns = attention.shape
+    sums = np.zeros((steps, rows + 1, columns + 1))
+    sums[:, 1:, 1:] = attention.astype(np.float64).cumsum(1).cumsum(2)
+    wanted = share * sums[:, -1, -1] * (1 - 1e-6)  # the model computes in float32
+    tops, bottoms = np.triu_indices(rows + 1, 1)
+    best = np.full(steps, np.inf)
+    blocks = np.zeros((steps, 4), np.int64)
+    for width in range(1, columns + 1):
+        strips = sums[:, :, width:] - sums[:, :, :-width]  # (T, rows + 1, columns - width + 1)
+        held = strips[:, bottoms] - strips[:, tops]  # (T, pairs of rows, first columns)
+        # Fewest cells first; more attention decides between equals, and counts for less than a cell.
+        cost = ((bottoms - tops) * width)[:, None] - 0.5 * held / np.maximum(sums[:, -1:, -1:], 1e-30)
+        cost = np.where(held >= wanted[:, None, None], cost, np.inf).reshape(steps, -1)
+        place = cost.argmin(axis=1)
+        lowest = cost[np.arange(steps), place]
+        pair, left = np.divmod(place, columns - width + 1)
+        better = lowest < best
+        found = np.stack([tops[pair], left, bottoms[pair], left + width], axis=1)
+        blocks[better], best[better] = found[better], lowest[better]
+    return blocks
+
+
+def block_box(field: ReceptiveField, block: Sequence[int]) -> Box:
+    """Give a block of cells, by its cores, as a box on the canvas."""
+    top, left, bottom, right = block
+    return (
+        field.columns.core(left)[0],
+        field.rows.core(top)[0],
+        field.columns.core(right - 1)[1],
+        field.rows.core(bottom - 1)[1],
+    )
+
+
+def cut_to_ink(box: Box, ink: Ink) -> Box | None:
+    """Shrink a box to the ink inside it; None if there is none."""
+    left, top, right, bottom = (int(side) for side in box)
+    inside = ink[top:bottom, left:right]
+    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
+    if not len(rows):
+        return None
+    return (left + int(columns[0]), top + int(rows[0]), left + int(columns[-1]) + 1, top + int(rows[-1]) + 1)
+
+
+def attention_boxes(
+    attention: Attention, *, field: ReceptiveField, ink: Ink, share: float
+) -> list[Box | None]:
+    """Give each step's box, half-open; None where the model looked at no ink.
+
+    Args:
+        attention: (T, rows, columns)
+        field: of the model.
+        ink: of the canvas, (height, width).
+        share: of a step's attention that its box holds before it is cut to the ink.
+    """
+    return [cut_to_ink(block_box(field, block), ink) for block in smallest_blocks(attention, share).tolist()]
+
+
+def box_iou(first: Box | None, second: Box | None) -> float:
+    """Area of two boxes' intersection over that of their union; 0 without a box."""
+    if first is None or second is None:
+        return 0.0
+    width = min(first[2], second[2]) - max(first[0], second[0])
+    height = min(first[3], second[3]) - max(first[1], second[1])
+    if width <= 0 or height <= 0:
+        return 0.0
+    both = width * height
+    return both / (_area(first) + _area(second) - both)
+
+
+def _area(box: Box) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+def fit_share(
+    samples: Sequence[TrueBoxes], *, field: ReceptiveField, shares: Sequence[float] = _SHARES
+) -> ShareFit:
+    """Choose the share of attention whose boxes overlap the true ones best on average.
+
+    Raises:
+        BoxError: if no sample has a box.
+    """
+    curve = {}
+    for share in shares:
+        overlaps = [
+            box_iou(found, true)
+            for sample in samples
+            for found, true in zip(
+                attention_boxes(sample.attention, field=field, ink=sample.ink, share=share),
+                sample.boxes,
+                strict=True,
+            )
+        ]
+        if not overlaps:
+            raise BoxError("Nothing to fit on: no token of these samples has a true box and was read right.")
+        curve[share] = float(np.mean(overlaps))
+    best = max(curve, key=lambda share: curve[share])
+    return ShareFit(best, curve[best], curve)

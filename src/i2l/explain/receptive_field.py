@@ -1,0 +1,87 @@
+"""Which pixels of the canvas each cell of the attention grid sees, worked out from the model's layers.
+
+Coordinates are those of the canvas that the model reads, white frame included. Along each axis a cell has a
+core (the cores of all cells tile the area inside the frame) and a field: all pixels that can change its
+feature vector. For the paper's encoder a core is 32 pixels and a field 94.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from i2l.config import ModelConfig
+
+Interval = tuple[float, float]  # from, to
+
+# Kernel, stride and padding of a convolution and of the pooling after it, as in `i2l.model.encoder`. The
+# canvas brings its own frame, so the first convolution has no padding.
+_CONVOLUTION: Final = (3, 1, 1)
+_POOLING: Final = (2, 2, 0)
+
+
+@dataclass(frozen=True)
+class AxisField:
+    """The cells along one axis of the canvas."""
+
+    num_cells: int
+    canvas_px: int
+    stride_px: int  # from one cell to the next; also the size of a core
+    core_start_px: int  # of the first cell
+    field_start_px: int  # of the first cell; negative where the field reaches beyond the canvas
+    field_px: int  # size of a field that the canvas does not cut
+
+    def core(self, cell: int) -> tuple[int, int]:
+        """Give the pixels of a cell's own part of the canvas, half-open."""
+        start = self.core_start_px + cell * self.stride_px
+        return start, start + self.stride_px
+
+    def field(self, cell: int) -> tuple[int, int]:
+        """Give the pixels that a cell sees, half-open, cut at the canvas."""
+        start = self.field_start_px + cell * self.stride_px
+        return max(start, 0), min(start + self.field_px, self.canvas_px)
+
+    def centre(self, cell: int) -> float:
+        """Give the middle of a cell's core."""
+        return self.core_start_px + (cell + 0.5) * self.stride_px
+
+
+@dataclass(frozen=True)
+class ReceptiveField:
+    """The cells of the attention grid on the canvas."""
+
+    rows: AxisField
+    columns: AxisField
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of the attention grid."""
+        return self.rows.num_cells, self.columns.num_cells
+
+
+def receptive_field(config: ModelConfig) -> ReceptiveField:
+    """Work out the fields of a model's cells."""
+    rows, columns = config.grid
+    height_px, width_px = config.canvas_shape
+    layers = len(config.channels)
+    return ReceptiveField(
+        rows=_axis_field(layers, config.pool_rows, rows, height_px),
+        columns=_axis_field(layers, config.pool_columns, columns, width_px),
+    )
+
+
+def _axis_field(layers: int, pooled: int, num_cells: int, canvas_px: int) -> AxisField:
+    """Walk down the layers: where the first cell's field starts, its size, and the step to the next cell."""
+    start, size, step = 0, 1, 1
+    for index in range(layers):
+        for kernel, stride, padding in (_CONVOLUTION, _POOLING):
+            start -= step * (padding if index else 0)
+            size += (kernel - 1) * step
+            step *= stride
+    core_start = start + (size - step) // 2  # the core is the middle of the field
+    return AxisField(
+        num_cells=num_cells,
+        canvas_px=canvas_px,
+        stride_px=step * pooled,
+        core_start_px=core_start,
+        field_start_px=start,
+        field_px=size + (pooled - 1) * step,
+    )
