@@ -117,10 +117,7 @@ def _breakdowns(result: EvaluationResult) -> str:
         ),
         _chart("By tokens of the target", _curve(result.by_length, "tokens of the target")),
     ]
-    parts += [
-        _chart(f"Under disturbance: {curve.name}", _curve(curve.points, curve.name))
-        for curve in result.curves
-    ]
+    parts += [_chart(f"Disturbed: {curve.name}", _curve(curve.points, curve.name)) for curve in result.curves]
     return (
         f'<div class="grid2">{"".join(parts)}</div>'
         f'<div class="grid2">{_confusions(result)}{_tokens(result.by_token)}</div>'

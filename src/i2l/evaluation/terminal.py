@@ -50,16 +50,20 @@ def print_faults(result: EvaluationResult, console: Console) -> None:
 
 
 def _subset_table(title: str, subsets: Sequence[SubsetScores]) -> Table:
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table = Table(title=f"{title}, shares in %", title_justify="left", box=None, pad_edge=False)
     figures = [figure for figure in FIGURES if subsets and figure.key in subsets[0].figures]
     table.add_column("", no_wrap=True)
     table.add_column("Samples", justify="right", style="dim")
     for figure in figures:
         table.add_column(figure.short, justify="right")
     for subset in subsets:
-        scores = [format_score(figure, subset.figures[figure.key].value) for figure in figures]
+        scores = [_compact(figure, subset.figures[figure.key].value) for figure in figures]
         table.add_row(subset.label, f"{subset.num_samples:,}", *scores)
     return table
+
+
+def _compact(figure: Figure, value: float) -> str:
+    return f"{100 * value:.1f}" if figure.higher_is_better else f"{value:.3f}"
 
 
 def print_differences(
