@@ -71,8 +71,9 @@ _DISPLAY: Final = r"""
 \def\itltrim{\ifcase\numexpr\lastnodetype-11\relax \unskip\or\unkern\or\unpenalty\else\expandafter\itlstop\fi
   \itltrim}
 \def\itlstop\itltrim{}
-\def\itlend{$$\par\itltrim\global\setbox\itlbox\lastbox
-  \itltrim\xdef\itlrest{\the\lastnodetype}\egroup\itlship}
+\def\itlend{$$\par\itltrim \ifnum\lastnodetype=3 \let\itlnext\itlwhole\else\let\itlnext\itlalone\fi \itlnext}
+\def\itlalone{\global\setbox\itlbox\lastbox\itltrim\xdef\itlrest{\the\lastnodetype}\egroup\itlship}
+\def\itlwhole{\gdef\itlrest{-1}\egroup\setbox\itlbox\hbox{\box\itlouter}\itlship}% a \vspace* hangs behind it
 """
 _INLINE: Final = r"""
 \def\itlopen{\setbox\itlbox\hbox\bgroup@BOLD@$}
