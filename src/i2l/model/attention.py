@@ -31,8 +31,8 @@ class FullAttention(nn.Module):
 
     def forward(self, prepared: Tensor, hidden: Tensor) -> Tensor:
         """Give the attention (B * k, L) for the states (B * k, n) of k hypotheses per image."""
-        hypotheses = hidden.shape[0] // prepared.shape[0]
-        first = torch.tanh(prepared.repeat_interleave(hypotheses, dim=0) + self.state(hidden))
+        state = self.state(hidden).unflatten(0, (prepared.shape[0], -1))  # (B, k, units)
+        first = torch.tanh(prepared.unsqueeze(1) + state).flatten(0, 1)
         return torch.softmax(self.score(torch.tanh(self.hidden(first))), dim=1)
 
 
@@ -55,8 +55,6 @@ class SharedAttention(nn.Module):
 
     def forward(self, prepared: Tensor, hidden: Tensor) -> Tensor:
         """Give the attention (B * k, L) for the states (B * k, n) of k hypotheses per image."""
-        hypotheses = hidden.shape[0] // prepared.shape[0]
-        first = torch.tanh(
-            prepared.repeat_interleave(hypotheses, dim=0) + self.state(hidden).unsqueeze(1)
-        )  # (B * k, L, units)
+        state = self.state(hidden).unflatten(0, (prepared.shape[0], -1))  # (B, k, units)
+        first = torch.tanh(prepared.unsqueeze(1) + state.unsqueeze(2)).flatten(0, 1)  # (B * k, L, units)
         return torch.softmax(self.score(torch.tanh(self.hidden(first))).squeeze(2), dim=1)
