@@ -56,6 +56,11 @@ class ReceptiveField:
         """Rows and columns of the attention grid."""
         return self.rows.num_cells, self.columns.num_cells
 
+    @property
+    def canvas_shape(self) -> tuple[int, int]:
+        """Height and width of the canvas, frame included."""
+        return self.rows.canvas_px, self.columns.canvas_px
+
 
 def receptive_field(config: ModelConfig) -> ReceptiveField:
     """Work out the fields of a model's cells."""

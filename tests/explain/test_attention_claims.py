@@ -1,0 +1,59 @@
+"""The claims' figures on attention whose figures are known."""
+
+import numpy as np
+import pytest
+import torch
+
+from i2l.explain.attention_claims import (
+    attention_errors,
+    cells_for_share,
+    entropy_bits,
+    measure_claims,
+)
+from i2l.model import objective
+
+
+def one_hot(cells, grid=(4, 10)):
+    attention = np.zeros((len(cells), *grid))
+    for step, (row, column) in enumerate(cells):
+        attention[step, row, column] = 1
+    return attention
+
+
+def test_cells_and_entropy():
+    attention = np.array([[[1.0, 0, 0, 0]], [[0.5, 0.5, 0, 0]], [[0.25] * 4], [[0.6, 0.25, 0.1, 0.05]]])
+    assert cells_for_share(attention, 0.9).tolist() == [1, 2, 4, 3]
+    assert entropy_bits(attention)[:3].tolist() == [0, 1, 2]
+
+
+def test_errors_are_those_of_training():
+    attention = np.random.default_rng(0).dirichlet(np.ones(40), size=7).reshape(7, 4, 10)
+    ase, aae = objective.attention_errors(torch.from_numpy(attention)[None], torch.tensor([7]))
+    assert attention_errors(attention) == pytest.approx((ase.item(), aae.item()))
+
+
+def test_a_scan_from_left_to_right_with_a_look_at_the_margins():
+    """Margin first, then right, down and up over cells with ink, then the margin again at eos."""
+    inked = np.zeros((4, 10), np.bool_)
+    inked[1:3, 1:9] = True
+    attention = one_hot([(1, 0), (1, 1), (1, 2), (2, 2), (1, 3), (1, 4), (2, 4), (1, 4), (0, 9)])
+    claims = measure_claims([(attention, inked), (attention, inked)])
+    assert (claims.num_readings, claims.num_steps) == (2, 18)
+    assert (claims.mean_cells, claims.share_up_to_four, claims.around_peak) == (1, 1, 1)
+    assert claims.cell_counts["1"] == 1
+    assert (claims.empty_first, claims.empty_between, claims.empty_eos) == (1, 0, 1)
+    assert (claims.right, claims.still, claims.left) == (5 / 8, 3 / 8, 0)
+    assert (claims.down, claims.up) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
+    assert claims.order_correlation > 0.9
+    assert claims.entropy_bits == [0] * 10
+
+
+def test_even_attention():
+    claims = measure_claims([(np.full((5, 4, 10), 1 / 40), np.ones((4, 10), np.bool_))])
+    assert claims.mean_cells == 36
+    assert claims.entropy_bits[0] == pytest.approx(claims.max_entropy_bits)
+    assert (claims.ase, claims.order_correlation) == (pytest.approx(0), 0)
+    backwards = measure_claims(
+        [(one_hot([(0, column) for column in range(9, -1, -1)]), np.ones((4, 10), np.bool_))]
+    )
+    assert (backwards.left, backwards.order_correlation) == (1, pytest.approx(-1))
