@@ -1,4 +1,7 @@
-"""Where the time of a step goes: our own phases, and the operations that cost most."""
+"""Where the time of a step goes: our own phases, and the operations that cost most.
+
+A captured graph runs as one piece, so only the engines "plain" and "fast" show the phases inside it.
+"""
 
 import time
 
@@ -33,7 +36,7 @@ def profile_steps(trainer: Trainer, *, device: torch.device) -> str:
         "(without the profiler); phases, with it, ms a step:"
     ]
     for event in events:
-        if event.key.startswith("i2l: "):
+        if event.key.startswith("i2l: ") and event.device_type.name == "CPU":
             phase_us = event.device_time_total if on_device else event.cpu_time_total
             lines.append(f"  {event.key.removeprefix('i2l: '):<10} {phase_us / 1000 / PROFILED_STEPS:9.2f}")
     sort_by = "self_device_time_total" if on_device else "self_cpu_time_total"

@@ -16,21 +16,21 @@ from i2l.training.resident import ResidentSplit
 from i2l.training.sampler import shuffled
 from i2l.training.scores import ScoreResult, score_formulas
 
-# (model, pixels (B, H, W), max_tokens) -> token ids (B, at most max_tokens), ended by eos or by the limit
-Decode = Callable[[Recognizer, Tensor, int], Tensor]
+# (model, memory of B images, max_tokens) -> token ids (B, at most max_tokens), ended by eos or by the limit
+Decode = Callable[[Recognizer, dict[str, Tensor], int], Tensor]
 FINISHED_CHECK_EVERY = (
     16  # steps between looks at whether all formulas have ended; each look waits for the device
 )
-BATCH_SIZE = 512
+BATCH_SIZE = 256
 SHUFFLE_SEED = 0  # which samples a limited validation reads does not depend on the run's seed
 
 
-def greedy_decode(model: Recognizer, pixels: Tensor, max_tokens: int) -> Tensor:
+def greedy_decode(model: Recognizer, memory: dict[str, Tensor], max_tokens: int) -> Tensor:
     """Take the likeliest token at every step until eos."""
-    memory = model.encode(pixels)
     state = model.start(memory)
-    token_ids = torch.full((len(pixels),), Vocabulary.bos_id, device=pixels.device)
-    finished = torch.zeros(len(pixels), dtype=torch.bool, device=pixels.device)
+    features = memory["features"]
+    token_ids = torch.full((len(features),), Vocabulary.bos_id, device=features.device)
+    finished = torch.zeros(len(features), dtype=torch.bool, device=features.device)
     chosen = []
     for step in range(1, max_tokens + 1):
         logits, state, _ = model.step(memory, state, token_ids)
@@ -72,20 +72,24 @@ class Validator:
         indices = torch.from_numpy(np.concatenate(shares)).to(self._processes.device)
         target, _ = self.data.targets(indices, num_tokens=int(self.data.lengths[self.indices].max()))
         results = {}
-        for name, decode in self._decoders.items():
-            own = self._read(model, decode, shares[self._processes.rank])
+        for name, own in self._read(model, shares[self._processes.rank]).items():
             predicted = torch.cat([torch.from_numpy(part) for part in self._processes.gather(own)])
             results[name] = score_formulas(predicted.to(indices.device), target)
         return results
 
     @torch.no_grad()
-    def _read(self, model: Recognizer, decode: Decode, share: NDArray[np.int64]) -> NDArray[np.int32]:
-        readings = np.full((len(share), self._max_tokens), Vocabulary.eos_id, dtype=np.int32)
+    def _read(self, model: Recognizer, share: NDArray[np.int64]) -> dict[str, NDArray[np.int32]]:
+        shape = len(share), self._max_tokens
+        readings = {name: np.full(shape, Vocabulary.eos_id, dtype=np.int32) for name in self._decoders}
         for first in range(0, len(share), BATCH_SIZE):
             indices = torch.from_numpy(share[first : first + BATCH_SIZE]).to(self._processes.device)
             with autocast(indices.device, self._precision):
-                token_ids = decode(model, self.data.canvases(indices), self._max_tokens)
-            readings[first : first + len(indices), : token_ids.shape[1]] = token_ids.cpu()
+                encoded = model.encode(self.data.canvases(indices))
+            # The steps are in float32: bfloat16 makes ties between likely tokens, and this part is cheap.
+            memory = {name: part.float() for name, part in encoded.items()}
+            for name, decode in self._decoders.items():
+                token_ids = decode(model, memory, self._max_tokens)
+                readings[name][first : first + len(indices), : token_ids.shape[1]] = token_ids.cpu()
         return readings
 
 
