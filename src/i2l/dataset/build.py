@@ -18,13 +18,14 @@ import pyarrow.parquet as pq
 
 from i2l import __version__
 from i2l.dataset.card import summarize, write_card, write_readme
+from i2l.dataset.draw import check_styles
 from i2l.dataset.engines import Engine, LocalEngine, RayEngine
 from i2l.dataset.filters import UNASSIGNED, select_lines
 from i2l.dataset.format import CARD_FILE, FORMAT, VERDICTS_FILE, VOCABULARY_FILE, DatasetReader
 from i2l.dataset.progress import BuildProgress
 from i2l.dataset.recipes import SPLITS, Recipe
 from i2l.dataset.report import write_report
-from i2l.dataset.settle import VERDICTS, Settlement, count_tokens, settle, train_token_counts
+from i2l.dataset.settle import VERDICTS, Settlement, count_tokens, settle
 from i2l.dataset.shards import ShardOptions, lay_out_pages, lay_out_shards, write_pages, write_shard
 from i2l.dataset.sources import LineNames, Source, file_sha256
 from i2l.dataset.stages import LINES, SELECTED, StageOptions, normalize_part, render_part
@@ -175,17 +176,20 @@ class _Build:
 
     def run(self) -> None:
         """Do what is left to do."""
+        check_styles(self.options.recipe.styles)
         self.names = self.cut_lines()
         self.num_parts = -(-len(self.names) // self.options.part_lines)
         self.run_parts("normalize", "normalized", partial(normalize_part, self.stage_options))
         self.select()
         self.run_parts("render", "rendered", partial(render_part, self.stage_options))
         counts = count_tokens(self.folder, self.num_parts)
-        settlement, kept_counts = self.settle(counts)
-        Vocabulary.from_formula_tokens(kept_counts).save(self.folder.result / VOCABULARY_FILE)
+        settlement = self.settle(counts)
+        minimum = self.options.recipe.min_token_count
+        vocabulary = [token for token, count in counts.items() if count >= minimum]
+        Vocabulary.from_formula_tokens(vocabulary).save(self.folder.result / VOCABULARY_FILE)
         files = self.write_files(settlement)
-        card = summarize(self.plan, settlement, files=files, num_tokens=len(kept_counts))
-        write_report(self.folder.result, card, settlement, counts=kept_counts)
+        card = summarize(self.plan, settlement, files=files, num_tokens=len(vocabulary))
+        write_report(self.folder.result, card, settlement)
         write_readme(self.folder.result, card)
         write_card(self.folder.result, card)
 
@@ -259,10 +263,8 @@ class _Build:
             rows = selected.slice(index * self.options.part_lines, self.options.part_lines)
             write_part(self.folder.part("selected", index), rows)
 
-    def settle(self, counts: Counter[str]) -> tuple[Settlement, Counter[str]]:
+    def settle(self, counts: Counter[str]) -> Settlement:
         """Give every line its verdict, and write them all down."""
-        minimum = self.options.recipe.min_token_count
-        kept_counts = train_token_counts(self.folder, self.num_parts, counts=counts, minimum=minimum)
         with (
             atomic_write(self.folder.result / VERDICTS_FILE, "wb") as file,
             pq.ParquetWriter(file, VERDICTS, compression="zstd") as writer,
@@ -272,14 +274,13 @@ class _Build:
                 self.num_parts,
                 part_lines=self.options.part_lines,
                 names=self.names,
-                vocabulary=kept_counts.keys(),
                 counts=counts,
-                minimum=minimum,
+                minimum=self.options.recipe.min_token_count,
                 write_verdicts=writer.write_table,
             )
         if not settlement.rows[SPLITS[0]]:
             raise BuildError("No training formula is left; see the counts above, and choose another recipe.")
-        return settlement, kept_counts
+        return settlement
 
     def write_files(self, settlement: Settlement) -> list[str]:
         """Write the shards, and the pages of the compact form; name the shards."""

@@ -12,7 +12,8 @@ from i2l.dataset.recipes import PAPER_STYLES
 from i2l.formulas.normalize import normalize_formula
 from i2l.images.glyphs import Box
 from i2l.images.rasterize import Pixels
-from i2l.images.styles import PAPER, Style, world_style
+from i2l.images.styles import FONTS, PAPER, Style, world_style
+from i2l.images.tex import compile_formulas
 
 _PAPER_TEXT = "paper"
 
@@ -47,6 +48,16 @@ def styles_of_lines(kind: str, *, seed: int, lines: Sequence[int]) -> list[Style
     if kind == PAPER_STYLES:
         return [PAPER] * len(lines)
     return [world_style((seed << 32) + line) for line in lines]
+
+
+def check_styles(kind: str) -> None:
+    """Draw a letter in every font the lines may get, so that a missing one is noticed before the work.
+
+    Raises:
+        TexError: if the packages of a font are not installed.
+    """
+    for font in (PAPER.font,) if kind == PAPER_STYLES else FONTS:
+        compile_formulas(["x"], style=Style(font=font))
 
 
 def align_boxes(formula: str, latex: str, boxes: list[Box | None]) -> list[Box | None] | None:

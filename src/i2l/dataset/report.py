@@ -53,7 +53,7 @@ svg .limit { stroke: var(--mark); stroke-dasharray: 5 4; fill: none; }
 """
 
 
-def write_report(result: Path, card: Card, settlement: Settlement, *, counts: Counter[str]) -> None:
+def write_report(result: Path, card: Card, settlement: Settlement) -> None:
     """Draw the report of the dataset in `result`."""
     recipe = card["plan"]["recipe"]
     sections = [
@@ -66,7 +66,7 @@ def write_report(result: Path, card: Card, settlement: Settlement, *, counts: Co
         "</div>",
         "<h2>Most frequent causes</h2>" + _causes(settlement),
         "<h2>Samples</h2>" + _histograms(settlement, recipe),
-        "<h2>Tokens</h2>" + _tokens(card, counts, recipe["min_token_count"]),
+        "<h2>Tokens</h2>" + _tokens(card, settlement.token_counts, recipe["min_token_count"]),
         "<h2>A few of them</h2>" + _contact_sheet(Split(result, card["splits"][TRAIN]["files"])),
     ]
     with atomic_write(result / "report.html") as file:

@@ -7,7 +7,7 @@ import json
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,8 +45,9 @@ class Settlement:
     lengths: dict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
     widths: dict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
     heights: dict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    token_counts: Counter[str] = field(default_factory=Counter)  # of training alone
     num_with_boxes: Counter[str] = field(default_factory=Counter)
-    # kept formulas of val and test with a token that training does not have, and those tokens
+    # kept formulas of val and test with a token that is rare in training or not there, and those tokens
     num_with_unknown: Counter[str] = field(default_factory=Counter)
     unknown_tokens: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
@@ -65,38 +66,26 @@ def count_tokens(folder: WorkFolder, num_parts: int) -> Counter[str]:
     return counts
 
 
-def train_token_counts(
-    folder: WorkFolder, num_parts: int, *, counts: Counter[str], minimum: int
-) -> Counter[str]:
-    """Count the tokens of the training formulas that stay: those with no token rarer than the minimum."""
-    common = {token for token, count in counts.items() if count >= minimum}
-    kept: Counter[str] = Counter()
-    for index in range(num_parts):
-        for row in _rendered_rows(folder, index):
-            if row["split"] == TRAIN and row["reason"] is None:
-                tokens = row["formula"].split()
-                if common.issuperset(tokens):
-                    kept.update(tokens)
-    return kept
-
-
 def settle(
     folder: WorkFolder,
     num_parts: int,
     *,
     part_lines: int,
     names: LineNames,
-    vocabulary: Collection[str],
     counts: Counter[str],
     minimum: int,
     write_verdicts: Callable[[pa.Table], None],
 ) -> Settlement:
     """Give every line its verdict, and collect what the dataset card says.
 
+    Tokens with fewer `counts` than the minimum are rare: a training formula with one is dropped, a formula
+    of val or test is kept, and counted.
+
     Raises:
         BuildError: if the verdicts do not account for every line once.
     """
     settlement = Settlement()
+    common = {token for token, count in counts.items() if count >= minimum}
     for index in range(num_parts):
         verdicts = _early_verdicts(folder, index, names=names, first_line=index * part_lines)
         for row in _rendered_rows(folder, index):
@@ -104,7 +93,7 @@ def settle(
             if row["reason"] is not None:
                 verdict["verdict"], verdict["message"] = row["reason"], row["message"]
                 continue
-            unknown = [token for token in row["formula"].split() if token not in vocabulary]
+            unknown = [token for token in row["formula"].split() if token not in common]
             if unknown and row["split"] == TRAIN:
                 rarest = min(unknown, key=lambda token: (counts[token], token))
                 verdict["verdict"] = RARE
@@ -165,6 +154,8 @@ def _count_kept(settlement: Settlement, row: dict[str, Any], number: int, unknow
     settlement.widths[split][row["width"]] += 1
     settlement.heights[split][row["height"]] += 1
     settlement.num_with_boxes[split] += row["has_boxes"]
+    if split == TRAIN:
+        settlement.token_counts.update(row["formula"].split())
     if unknown:
         settlement.num_with_unknown[split] += 1
         settlement.unknown_tokens[split].update(unknown)
