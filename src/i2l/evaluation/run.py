@@ -26,7 +26,8 @@ from i2l.evaluation.results import EvaluationResult
 from i2l.evaluation.text_metrics import Columns, text_columns
 from i2l.evaluation.visual import VisualSample, compare_images, visual_columns
 
-_CHUNK: Final = 200  # pairs that one process gets at a time
+# Pairs that one process gets at a time: TeX starts about nine times for a chunk.
+_CHUNK: Final = 100, 500
 
 
 class Progress(Protocol):
@@ -112,7 +113,8 @@ def evaluate_pairs(
 
 
 def _compare_all(formulas: Sequence[tuple[str, str]], options: EvaluationOptions) -> Iterator[_Compared]:
-    chunks = [formulas[start : start + _CHUNK] for start in range(0, len(formulas), _CHUNK)]
+    size = min(max(len(formulas) // (2 * options.processes), _CHUNK[0]), _CHUNK[1])
+    chunks = [formulas[start : start + size] for start in range(0, len(formulas), size)]
     compare = partial(_compare_chunk, canonical=options.canonical, render=options.render)
     if options.processes <= 1 or len(chunks) <= 1:
         yield from map(compare, chunks)
