@@ -147,6 +147,7 @@ def test_packed_weights_come_back(tmp_path, precision):
     join_checkpoint(tmp_path / "packed", tmp_path / "joined")
     joined = read_checkpoint(tmp_path / "joined")
     assert (joined.step, joined.metrics, joined.vocabulary) == (9, {"bleu": 0.5}, VOCABULARY)
+    assert joined.git_hash == read_checkpoint(tmp_path).git_hash
     for name, weight in joined.load_weights().items():
         assert weight.dtype == torch.float32
         rows, expected = weight.flatten(1) if weight.ndim > 1 else weight, weights[name]
@@ -158,8 +159,9 @@ def test_packed_weights_come_back(tmp_path, precision):
             largest = expected.flatten(1).abs().amax(dim=1, keepdim=True)
             assert ((rows - expected.flatten(1)).abs() <= largest / 254 * 1.0001).all()
     parts[1].write_bytes(b"x" + parts[1].read_bytes()[1:])
-    with pytest.raises(CheckpointError, match="damaged"):
+    with pytest.raises(CheckpointError, match="missing or damaged"):
         join_checkpoint(tmp_path / "packed", tmp_path / "again")
     parts[1].unlink()
-    with pytest.raises(CheckpointError, match="missing"):
+    with pytest.raises(CheckpointError, match="missing or damaged"):
         join_checkpoint(tmp_path / "packed", tmp_path / "again")
+    assert not (tmp_path / "again").exists()

@@ -3,15 +3,14 @@
     python -m i2l.model.transport pack RUN PACKED --precision int8
     python -m i2l.model.transport join PACKED CHECKPOINT
 
-The parts joined are one safetensors file; a packed folder carries config, vocabulary and metrics too, so the
-joined folder is a checkpoint (without training state). Matrices come back rounded to bfloat16, or, with int8,
-off by at most 1/254 of the largest weight of their row; vectors stay float32.
+The parts joined are one safetensors file that carries config, vocabulary and metrics too, so a checkpoint
+(without training state) can be made of it. Matrices come back rounded to bfloat16, or, with int8, off by at
+most 1/254 of the largest weight of their row; vectors stay float32.
 """
 
 import argparse
 import hashlib
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,18 +19,12 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from i2l.files import atomic_write
-from i2l.model.checkpoint import (
-    CONFIG,
-    METRICS,
-    VOCABULARY,
-    CheckpointError,
-    read_checkpoint,
-    save_checkpoint,
-)
+from i2l.model.checkpoint import CONFIG, METRICS, VOCABULARY, WEIGHTS, CheckpointError, read_checkpoint
 
-MAX_PART_BYTES = 16 * 2**20
-MANIFEST = "parts.json"
+MAX_PART_BYTES = 15 * 2**20
+DIGEST_BYTES = hashlib.sha256().digest_size
 SCALE = ".int8-scale"
+TEXTS = (VOCABULARY, METRICS, CONFIG)  # the config last: with it the folder is a checkpoint
 
 
 def pack_checkpoint(
@@ -47,45 +40,34 @@ def pack_checkpoint(
     """
     source = read_checkpoint(checkpoint)
     shrink = {"bfloat16": to_bfloat16, "int8": to_int8}[precision]
-    content = save(shrink(source.load_weights()))
-    packed.mkdir(parents=True, exist_ok=True)
-    for name in (CONFIG, VOCABULARY, METRICS):
-        shutil.copyfile(source.path / name, packed / name)
+    texts = {name: (source.path / name).read_text(encoding="utf-8") for name in TEXTS}
+    content = save(shrink(source.load_weights()), metadata=texts)
+    content += hashlib.sha256(content).digest()
     parts: list[Path] = []
     for start in range(0, len(content), max_part_bytes):
-        path = packed / f"weights.part-{len(parts):03d}"
-        with atomic_write(path, "wb") as file:
+        parts.append(packed / f"weights.part-{len(parts):03d}")
+        with atomic_write(parts[-1], "wb") as file:
             file.write(content[start : start + max_part_bytes])
-        parts.append(path)
-    manifest = {"parts": [path.name for path in parts], "sha256": hashlib.sha256(content).hexdigest()}
-    with atomic_write(packed / MANIFEST) as file:
-        json.dump(manifest, file)
     return parts
 
 
 def join_checkpoint(packed: Path, checkpoint: Path) -> None:
-    """Make a checkpoint folder, with float32 weights, of a folder that `pack_checkpoint` wrote.
+    """Make a checkpoint folder, with float32 weights, of the parts that `pack_checkpoint` wrote.
 
     Raises:
         CheckpointError: if a part is missing or damaged.
     """
-    try:
-        manifest = json.loads((packed / MANIFEST).read_text(encoding="utf-8"))
-        content = b"".join((packed / name).read_bytes() for name in manifest["parts"])
-    except OSError as error:
-        raise CheckpointError(f"A part of {packed} is missing: {error}") from error
-    if hashlib.sha256(content).hexdigest() != manifest["sha256"]:
-        raise CheckpointError(f"The parts in {packed} are damaged; copy them again.")
-    source = read_checkpoint(packed)
-    save_checkpoint(
-        checkpoint,
-        step=source.step,
-        weights=to_float32(load(content)),
-        config=source.config,
-        vocabulary=source.vocabulary,
-        metrics=source.metrics,
-        training_state=None,
-    )
+    joined = b"".join(path.read_bytes() for path in sorted(packed.glob("weights.part-*")))
+    content, digest = joined[:-DIGEST_BYTES], joined[-DIGEST_BYTES:]
+    if hashlib.sha256(content).digest() != digest:
+        raise CheckpointError(f"A part in {packed} is missing or damaged; copy all of them again.")
+    header_bytes = int.from_bytes(content[:8], "little")
+    texts = json.loads(content[8 : 8 + header_bytes])["__metadata__"]
+    with atomic_write(checkpoint / WEIGHTS, "wb") as file:
+        file.write(save(to_float32(load(content))))
+    for name in TEXTS:
+        with atomic_write(checkpoint / name) as file:
+            file.write(texts[name])
 
 
 def to_bfloat16(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

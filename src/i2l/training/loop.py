@@ -194,12 +194,13 @@ class Loop:
     def _save(self) -> None:
         """Write a checkpoint, after a look that all steps before it were finite."""
         self._recent.check()
-        trainer = self._trainer
+        trainer, started_s = self._trainer, time.perf_counter()
         with self._paused():
             state = trainer.state()
             if self._processes.is_first:
+                path = checkpoint_path(self._run, trainer.step_count)
                 save_checkpoint(
-                    checkpoint_path(self._run, trainer.step_count),
+                    path,
                     step=trainer.step_count,
                     weights=trainer.weights(),
                     config=self._config.to_dict(),
@@ -208,6 +209,7 @@ class Loop:
                     training_state=state,
                 )
                 prune_checkpoints(self._run, keep_every=self._config.training.keep_every)
+                self._display.note(f"saved {path.name} ({time.perf_counter() - started_s:.1f} s)")
         self._saved_step = trainer.step_count
 
     @contextmanager

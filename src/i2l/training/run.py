@@ -191,6 +191,8 @@ def build_trainer(
     gradients = FlatGradients(list(model.parameters()))
     engine = choose_engine(training.engine, processes.device)
     torch.backends.cudnn.benchmark = training.autotune
+    # Who trains in bfloat16 wants float32 products, as in validation, on the tensor cores too (TF32).
+    torch.set_float32_matmul_precision("high" if training.precision == "bfloat16" else "highest")
     compute = GradientStep(
         model=model,
         gradients=gradients,
@@ -251,7 +253,6 @@ def _build_validator(
         _load(dataset, "val", config, processes, unknown_tokens=True),
         decoders=decoders,
         processes=processes,
-        precision=config.training.precision,
         max_tokens=config.training.length_classes[-1] + 1 + EXTRA_TOKENS,
         num_samples=config.training.validation_samples,
     )

@@ -11,13 +11,12 @@ from torch.nn.functional import interpolate
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.model.recognizer import Recognizer
 from i2l.training.distributed import Processes
-from i2l.training.gradients import autocast
 from i2l.training.resident import ResidentSplit
 from i2l.training.sampler import shuffled
 from i2l.training.scores import ScoreResult, score_formulas
 
-# (model, memory of B images, max_tokens) -> token ids (B, at most max_tokens), ended by eos or by the limit
-Decode = Callable[[Recognizer, dict[str, Tensor], int], Tensor]
+# (model, pixels (B, H, W), max_tokens) -> token ids (B, at most max_tokens), ended by eos or by the limit
+Decode = Callable[[Recognizer, Tensor, int], Tensor]
 FINISHED_CHECK_EVERY = (
     16  # steps between looks at whether all formulas have ended; each look waits for the device
 )
@@ -25,12 +24,12 @@ BATCH_SIZE = 256
 SHUFFLE_SEED = 0  # which samples a limited validation reads does not depend on the run's seed
 
 
-def greedy_decode(model: Recognizer, memory: dict[str, Tensor], max_tokens: int) -> Tensor:
+def greedy_decode(model: Recognizer, pixels: Tensor, max_tokens: int) -> Tensor:
     """Take the likeliest token at every step until eos."""
+    memory = model.encode(pixels)
     state = model.start(memory)
-    features = memory["features"]
-    token_ids = torch.full((len(features),), Vocabulary.bos_id, device=features.device)
-    finished = torch.zeros(len(features), dtype=torch.bool, device=features.device)
+    token_ids = torch.full((len(pixels),), Vocabulary.bos_id, device=pixels.device)
+    finished = torch.zeros(len(pixels), dtype=torch.bool, device=pixels.device)
     chosen = []
     for step in range(1, max_tokens + 1):
         logits, state, _ = model.step(memory, state, token_ids)
@@ -44,7 +43,10 @@ def greedy_decode(model: Recognizer, memory: dict[str, Tensor], max_tokens: int)
 
 
 class Validator:
-    """Reads (part of) a split with each decoder and scores the readings."""
+    """Reads (part of) a split with each decoder and scores the readings.
+
+    In float32, whatever the training runs in: bfloat16 makes ties between likely tokens.
+    """
 
     def __init__(
         self,
@@ -52,7 +54,6 @@ class Validator:
         *,
         decoders: Mapping[str, Decode],
         processes: Processes,
-        precision: str,
         max_tokens: int,
         num_samples: int = 0,
     ) -> None:
@@ -61,7 +62,6 @@ class Validator:
         self.indices = shuffled(len(data), seed=SHUFFLE_SEED, stream=0)[: num_samples or None]
         self._decoders = decoders
         self._processes = processes
-        self._precision = precision
         self._max_tokens = max_tokens
 
     def __call__(self, model: Recognizer) -> dict[str, ScoreResult]:
@@ -83,12 +83,9 @@ class Validator:
         readings = {name: np.full(shape, Vocabulary.eos_id, dtype=np.int32) for name in self._decoders}
         for first in range(0, len(share), BATCH_SIZE):
             indices = torch.from_numpy(share[first : first + BATCH_SIZE]).to(self._processes.device)
-            with autocast(indices.device, self._precision):
-                encoded = model.encode(self.data.canvases(indices))
-            # The steps are in float32: bfloat16 makes ties between likely tokens, and this part is cheap.
-            memory = {name: part.float() for name, part in encoded.items()}
+            pixels = self.data.canvases(indices)
             for name, decode in self._decoders.items():
-                token_ids = decode(model, memory, self._max_tokens)
+                token_ids = decode(model, pixels, self._max_tokens)
                 readings[name][first : first + len(indices), : token_ids.shape[1]] = token_ids.cpu()
         return readings
 
