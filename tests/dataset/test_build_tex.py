@@ -14,6 +14,8 @@ import pytest
 from i2l.dataset.build import BuildOptions, EngineOptions, build_dataset
 from i2l.dataset.recipes import RECIPES
 from i2l.dataset.sources import text_sources
+from i2l.images.styles import FONTS
+from i2l.images.tex import TexError
 from tests.dataset.fakes import folder_bytes
 
 pytestmark = pytest.mark.tex
@@ -59,6 +61,30 @@ def test_both_forms_give_the_same_arrays(sources, tmp_path):
         [drawn], [stored] = first.pixels([len(first) - 1]), second.pixels([len(first) - 1])
         np.testing.assert_array_equal(drawn, stored)
     assert one.card["verdicts"]["train"]["tex-error"] > 0
+
+
+WORLD = replace(RECIPES["world"], min_token_count=1, val_fraction=0.1, test_fraction=0.1)
+
+
+def test_styles_of_the_world_in_both_forms(sources, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "i2l.images.styles.FONTS", {"computer-modern": "", "latin-modern": FONTS["latin-modern"]}
+    )
+    monkeypatch.setattr("i2l.dataset.draw.FONTS", {"computer-modern": ""})
+    options = replace(OPTIONS, recipe=WORLD, seed=7)
+    one = build(sources, tmp_path / "pixels", options).split("train")
+    other = build(sources, tmp_path / "compact", replace(options, compact=True, boxes=False)).split("train")
+    assert len(set(one.styles)) == len(one)
+    assert one.styles == other.styles
+    np.testing.assert_array_equal(one.load_all().data, other.load_all().data)
+
+
+def test_a_missing_font_is_an_error_before_the_work(sources, tmp_path, monkeypatch):
+    monkeypatch.setitem(FONTS, "lead", r"\usepackage{leadtype}")
+    monkeypatch.setattr("i2l.dataset.draw.FONTS", ["lead"])
+    with pytest.raises(TexError, match=r"leadtype\.sty"):
+        build(sources, tmp_path / "out", replace(OPTIONS, recipe=WORLD))
+    assert not (tmp_path / "out").exists()
 
 
 def test_processes_load_what_one_process_loads(sources, tmp_path, monkeypatch):

@@ -25,9 +25,14 @@ def build(
         typer.Option(help="File with one formula a line, plain, .xz or .gz. May be repeated."),
     ] = None,
     more_formulas: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILES]...", help="More such files.", show_default=False)
+        list[Path] | None,
+        typer.Argument(metavar="FILES", help="More such files; with --from, one folder.", show_default=False),
     ] = None,
     recipe: Annotated[str, typer.Option(help="im2latex-90k, i2l-140k or world.")] = "im2latex-90k",
+    min_token_count: Annotated[
+        int | None,
+        typer.Option(min=1, help="Drop training formulas with rarer tokens; default: the recipe's."),
+    ] = None,
     val: Annotated[
         Path | None, typer.Option(help="Formulas to validate on; then all of --formulas trains.")
     ] = None,
@@ -36,10 +41,10 @@ def build(
         float | None, typer.Option(help="Share drawn for val if no split is given; default: the recipe's.")
     ] = None,
     test_fraction: Annotated[float | None, typer.Option(help="Share drawn for test; likewise.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the drawn splits, and of the styles of `world`.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the drawn splits, and of the styles of `world`.")] = 0,
     published: Annotated[
         _Published | None,
-        typer.Option("--from", help="Read a published dataset from the folder FILES instead of formulas."),
+        typer.Option("--from", help="Read a published dataset as it is, from the folder FILES."),
     ] = None,
     macros: Annotated[
         Path | None, typer.Option(help=r"A preamble whose simple `\newcommand` and `\def` are written out.")
@@ -93,22 +98,23 @@ def build(
     chosen = find_recipe(recipe)
     chosen = replace(
         chosen,
+        min_token_count=chosen.min_token_count if min_token_count is None else min_token_count,
         val_fraction=chosen.val_fraction if val_fraction is None else val_fraction,
         test_fraction=chosen.test_fraction if test_fraction is None else test_fraction,
     )
-    dataset = build_dataset(
-        sources,
-        out=out,
-        options=BuildOptions(
-            recipe=chosen,
-            seed=seed,
-            compact=compact,
-            boxes=not compact if boxes is None else boxes,
-            macros=macros,
-        ),
-        engine=EngineOptions(name=engine.value, jobs=jobs, address=address),
-        quiet=quiet,
+    options = BuildOptions(
+        recipe=chosen,
+        seed=seed,
+        compact=compact,
+        boxes=not compact if boxes is None else boxes,
+        macros=macros,
     )
+    workers = EngineOptions(name=engine.value, jobs=jobs, address=address)
+    try:
+        dataset = build_dataset(sources, out=out, options=options, engine=workers, quiet=quiet)
+    except KeyboardInterrupt:
+        typer.echo("Stopped. The same command goes on.", err=True)
+        raise typer.Exit(130) from None
     if not quiet:
         _print_summary(dataset.card, out)
 

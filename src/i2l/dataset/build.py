@@ -263,7 +263,7 @@ class _Build:
             rows = selected.slice(index * self.options.part_lines, self.options.part_lines)
             write_part(self.folder.part("selected", index), rows)
 
-    def settle(self, counts: Counter[str]) -> Settlement:
+    def settle(self, token_counts: Counter[str]) -> Settlement:
         """Give every line its verdict, and write them all down."""
         with (
             atomic_write(self.folder.result / VERDICTS_FILE, "wb") as file,
@@ -274,12 +274,16 @@ class _Build:
                 self.num_parts,
                 part_lines=self.options.part_lines,
                 names=self.names,
-                counts=counts,
+                counts=token_counts,
                 minimum=self.options.recipe.min_token_count,
                 write_verdicts=writer.write_table,
             )
         if not settlement.rows[SPLITS[0]]:
-            raise BuildError("No training formula is left; see the counts above, and choose another recipe.")
+            counts = ", ".join(f"{count:,} {verdict}" for verdict, count in settlement.totals().most_common())
+            raise BuildError(
+                f"No training formula is left ({counts}). With few formulas every token is rare: "
+                "set --min-token-count 1, or give more of them."
+            )
         return settlement
 
     def write_files(self, settlement: Settlement) -> list[str]:

@@ -23,8 +23,9 @@ class _Rate(ProgressColumn):
     """What is done in a second, such as `512 lines/s`."""
 
     def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{speed:,.0f} {task.fields['unit']}/s")
+        elapsed_s = task.finished_time or task.elapsed
+        done = task.completed - task.fields["done"]
+        return Text(f"{done / elapsed_s:,.0f} {task.fields['unit']}/s" if done and elapsed_s else "")
 
 
 class BuildProgress:
@@ -45,7 +46,7 @@ class BuildProgress:
     @contextmanager
     def stage(self, name: str, *, total: int, unit: str, done: int = 0) -> Iterator[Advance]:
         """Show a bar; `done` is what an earlier run has left, and does not count in the rate."""
-        task = self._progress.add_task(name, total=total, unit=unit, completed=done)
+        task = self._progress.add_task(name, total=total, completed=done, unit=unit, done=done)
         yield lambda amount: self._progress.advance(task, amount)
 
     def __enter__(self) -> "BuildProgress":

@@ -51,6 +51,10 @@ class Settlement:
     num_with_unknown: Counter[str] = field(default_factory=Counter)
     unknown_tokens: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
+    def totals(self) -> Counter[str]:
+        """Count lines by verdict."""
+        return sum(self.verdicts.values(), Counter())
+
     def count(self, verdict: str | None = None, split: str | None = None) -> int:
         """Count lines, of one verdict or split or of all."""
         counters = self.verdicts.values() if split is None else [self.verdicts[split]]
