@@ -128,7 +128,7 @@ def write_pages(options: ShardOptions, index: int) -> None:
             name = options.names[layout["line"][page].as_py()]
             raise BuildError(f"{name} compiled before, but not now: {verdict.message}")
     with atomic_write(options.folder.result / metadata[b"file"].decode(), "wb") as file:
-        file.write(lzma.compress(batch.pdf, preset=6 | lzma.PRESET_EXTREME))
+        file.write(lzma.compress(batch.pdf, preset=6))
 
 
 def _by_part(lines: Lines, part_lines: int) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
