@@ -13,6 +13,8 @@ from i2l.training.resident import ResidentSplit
 from i2l.training.scores import score_formulas
 from i2l.training.trainer import StepResult
 
+SCORED_STEPS = 10  # the last ones of a row; all of them would cost a GPU some percent of its time
+
 
 class DivergedError(I2LError):
     """A loss or gradient that is no longer a number."""
@@ -92,7 +94,7 @@ class RecentSteps:
 
     def _teacher_forced_scores(self) -> dict[str, float]:
         """The paper's training scores: each token chosen with the true ones before it, so they flatter."""
-        results = [result for _, result in self._steps]
+        results = [result for _, result in self._steps[-SCORED_STEPS:]]
         width = max(result.shape.num_tokens for result in results)
         predicted = [
             pad(result.gradients.predicted, (0, width - result.shape.num_tokens)) for result in results
