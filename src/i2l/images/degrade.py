@@ -18,11 +18,13 @@ def degrade(image: PageImage, style: Style) -> PageImage:
     """Do to a drawn page what its style says, and move its matrix along."""
     if image.pixels is None:
         return image
-    pixels = np.pad(
-        image.pixels,
-        ((style.margin_top_px, style.margin_bottom_px), (style.margin_left_px, style.margin_right_px)),
-        constant_values=WHITE,
+    pixels = image.pixels
+    rows, columns = (
+        (style.margin_top_px, style.margin_bottom_px),
+        (style.margin_left_px, style.margin_right_px),
     )
+    if any(rows + columns):
+        pixels = np.pad(pixels, (rows, columns), constant_values=WHITE)
     if style.ink or style.paper != WHITE:
         shades = style.ink + (np.arange(256) * (style.paper - style.ink) + 127) // 255
         pixels = shades.astype(np.uint8)[pixels]

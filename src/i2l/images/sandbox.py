@@ -36,8 +36,9 @@ _FLAGS: Final = (
     "-no-parse-first-line",
     f"-jobname={JOB}",
 )
-# Overload can stop the clock of a process; the wall limit only catches one that sleeps or waits.
-_WALL_PER_CPU: Final = 4
+# The wall limit only catches a process that waits for something; on a busy machine CPU seconds come slowly.
+_WALL_START_S: Final = 30
+_WALL_PER_CPU: Final = 10
 _WATCH_S: Final = 0.2
 _MEMORY_BYTES: Final = 1 << 30  # pdfTeX's own tables take about 120 MB
 
@@ -118,7 +119,9 @@ def run_pdflatex(
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        with _guard(process, folder, wall_s=cpu_s * _WALL_PER_CPU, max_bytes=2 * max_file_bytes) as overfull:
+        with _guard(
+            process, folder, wall_s=_WALL_START_S + cpu_s * _WALL_PER_CPU, max_bytes=2 * max_file_bytes
+        ) as overfull:
             status = process.wait()
         said.seek(0)
         return TexRunResult(

@@ -9,14 +9,36 @@ from i2l.errors import I2LError
 
 T = TypeVar("T")
 
-# What each font set adds to the preamble.
-FONTS: Final[dict[str, str]] = {
-    "computer-modern": "",
-    "latin-modern": r"\usepackage{lmodern}",
-    "times": r"\usepackage{mathptmx}",
-    "palatino": r"\usepackage{mathpazo}",
-    "newtx": r"\usepackage{newtxtext,newtxmath}",
-}
+# The packages of each font set, and its share of the world's formulas in percent. The first four need what
+# debian-packages.txt installs, the others texlive-fonts-extra and texlive-plain-generic. Left out: iwona and
+# kurier have no \|; garamond is not free; concrete is not in Debian; libertine, cochineal and erewhon with
+# newtxmath print a bold \mathfrak as roman.
+_FONTS: Final = (
+    ("computer-modern", 32, r"\usepackage{amssymb}"),
+    ("latin-modern", 8, r"\usepackage{amssymb,lmodern}"),
+    ("times", 8, r"\usepackage{amssymb,mathptmx}"),
+    ("palatino", 4, r"\usepackage{amssymb,mathpazo}"),
+    ("newtx", 6, r"\usepackage{newtxtext,newtxmath}"),
+    ("newpx", 3, r"\usepackage{newpxtext,newpxmath}"),
+    ("stix2", 6, r"\usepackage{stix2}"),
+    ("utopia", 4, r"\usepackage{amssymb,fourier}"),
+    ("libertinus", 4, r"\usepackage{amssymb,libertinus-type1,libertinust1math}"),
+    ("euler", 3, r"\usepackage{amssymb,eulervm}"),
+    ("kpfonts", 3, r"\usepackage{kpfonts}"),
+    ("charter", 3, r"\usepackage[charter]{mathdesign}"),
+    ("xcharter", 2, r"\usepackage{XCharter}\usepackage[charter]{newtxmath}"),
+    ("century", 2, r"\usepackage{amssymb,fouriernc}"),
+    ("baskerville", 2, r"\usepackage{baskervillef}\usepackage[baskerville]{newtxmath}"),
+    ("antykwa", 2, r"\usepackage{amssymb}\usepackage[math]{anttor}"),
+    ("mlmodern", 2, r"\usepackage{amssymb,mlmodern}"),
+    ("bright", 2, r"\usepackage{amssymb,cmbright}"),
+    ("arev", 2, r"\usepackage{amssymb,arev}"),
+    ("noto", 2, r"\usepackage{notomath}"),
+)
+FONTS: Final = {name: packages for name, _, packages in _FONTS}
+_FONT_SHARES: Final = [name for name, share, _ in _FONTS for _ in range(share)]
+# bm asks for families of its own, of which these sets leave too few.
+_FEW_FAMILIES: Final = r"\newcommand\bmmax{0}\newcommand\hmmax{0}"
 SIZES_PT: Final = (9, 10, 11, 12, 14)
 _STANDARD_SIZES_PT: Final = (10, 11, 12)  # of the article class; extarticle has the others
 
@@ -63,15 +85,17 @@ def world_style(seed: int) -> Style:
     """
     tex = random.Random(f"tex {seed // SEEDS_PER_BLOCK}")
     pixels = random.Random(f"pixels {seed}")
-    dpi = round(70 * (300 / 70) ** pixels.random())  # as many from 70 to 145 as from 145 to 300
+    font, size_pt = _pick(tex, _FONT_SHARES), _pick(tex, SIZES_PT)
+    lowest_dpi = max(70, 770 / size_pt)  # nobody can read 9 pt at 70 dpi
+    dpi = round(lowest_dpi * (300 / lowest_dpi) ** pixels.random())  # as many below 145 as above
     scanned = pixels.random() < 0.65
     faded = pixels.random() < 0.4
     margin_px = dpi * 0.2 * pixels.random()
     left, top, right, bottom = (int(margin_px * pixels.random()) for _ in range(4))
     noise = round(_sometimes(pixels, scanned, 0.4, 1, 9), 1)
     return Style(
-        font=_pick(tex, list(FONTS)),
-        size_pt=_pick(tex, SIZES_PT),
+        font=font,
+        size_pt=size_pt,
         display=tex.random() < 0.75,
         bold=tex.random() < 0.06,
         dpi=dpi,
@@ -115,7 +139,9 @@ def preamble(style: Style) -> str:
     return "\n".join(
         [
             rf"\documentclass[{style.size_pt}pt]{{{document_class}}}",
-            r"\usepackage{amsmath,amssymb,bm,mathrsfs}",
+            r"\usepackage{amsmath}",
             FONTS[style.font],
+            "" if style.font == PAPER.font else _FEW_FAMILIES,
+            r"\usepackage{bm,mathrsfs}",
         ]
     )

@@ -26,7 +26,7 @@ _EVENT: Final = re.compile(r"^(?:i2l:(begin|end|large) (\d+)(?: (.*))?|! ?(.*))$
 _UNKNOWN: Final = "Undefined control sequence."
 _COMMAND_AT_END: Final = re.compile(r"(\\[A-Za-z]+|\\.) ?$", re.MULTILINE)
 _MAX_CHARACTERS: Final = 20_000
-_START_CPU_S: Final = 3
+_START_CPU_S: Final = 10  # a hundred times what it takes here
 _FORMULAS_PER_CPU_S: Final = 500  # a thirtieth of what TeX does
 _ALONE_FILE_BYTES: Final = 1 << 24
 
@@ -248,6 +248,6 @@ def _template_message(message: str) -> str:
     if missing := re.search(r"File `([^']+)' not found", message):
         return (
             f"This style needs the TeX file {missing[1]}. On Debian or Ubuntu: apt-get install"
-            " texlive-latex-extra texlive-fonts-recommended texlive-fonts-extra"
+            " texlive-latex-extra texlive-fonts-recommended texlive-fonts-extra texlive-plain-generic"
         )
     return f"The TeX template does not compile: {message}"
