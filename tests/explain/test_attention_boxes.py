@@ -11,7 +11,6 @@ from i2l.explain.attention_boxes import (
     TrueBoxes,
     attention_boxes,
     box_iou,
-    cut_to_ink,
     fit_share,
     smallest_blocks,
     visible_tokens,
@@ -48,23 +47,16 @@ def test_blocks_are_the_smallest(rows, columns, share, seed, sharpness):
     assert attention[top:bottom, left:right].sum() == pytest.approx(-held, abs=1e-9)
 
 
-def test_a_box_is_the_ink_of_its_block():
+def test_a_box_is_that_of_the_symbol_nearest_to_attention():
     ink = np.zeros(CONFIG.canvas_shape, np.bool_)
-    ink[40:45, 73:75] = True  # in the second row of cells, third column
-    ink[40:45, 97:100] = True  # the next cell
-    attention = np.zeros((2, *FIELD.grid), np.float32)
+    ink[40:45, 68:75] = True  # in the second row of cells, third column
+    ink[40:45, 90:112] = True  # from there into the next
+    attention = np.zeros((3, *FIELD.grid), np.float32)
     attention[0, 1, 2] = 1
-    attention[1, 3, 7] = 1
+    attention[1, 1, 2], attention[1, 1, 3] = 0.4, 0.6
+    attention[2, 3, 7] = 1
     boxes = attention_boxes(attention, field=FIELD, ink=ink, share=0.9)
-    assert boxes == [(73, 40, 75, 45), None]
-
-
-def test_cut_to_ink():
-    ink = np.zeros((10, 10), np.bool_)
-    assert cut_to_ink((0, 0, 10, 10), ink) is None
-    ink[3, 4:6] = True
-    assert cut_to_ink((0, 0, 5, 9), ink) == (4, 3, 5, 4)
-    assert cut_to_ink((6, 0, 6, 10), ink) is None
+    assert boxes == [(68, 40, 75, 45), (90, 40, 112, 45), None]
 
 
 def test_overlap():
@@ -83,16 +75,16 @@ def test_structural_tokens_are_left_out():
 
 
 def test_the_fitted_share_is_the_one_that_overlaps_best():
-    """Three quarters of attention lie on two cells that hold the symbol, the rest far away on other ink."""
+    """Three quarters of attention lie on two cells around the symbol, the rest far away on other ink."""
     ink = np.zeros(CONFIG.canvas_shape, np.bool_)
-    ink[33:65, 33:97] = True
-    ink[97:129, 200:220] = True
+    ink[33:65, 33:40] = True  # nearest to the first cell alone
+    ink[33:65, 55:75] = True
+    ink[80:90, 90:110] = True  # nearest to the middle of all
     attention = np.zeros((1, *FIELD.grid))
     attention[0, 1, 1], attention[0, 1, 2], attention[0, 3, 6] = 0.4, 0.35, 0.25
-    sample = TrueBoxes(attention, [(33, 33, 97, 65)], ink)
+    sample = TrueBoxes(attention, [(55, 33, 75, 65)], ink)
     fit = fit_share([sample], field=FIELD, shares=(0.3, 0.7, 0.9))
     assert (fit.share, fit.mean_iou) == (0.7, 1.0)
-    assert fit.curve[0.3] == pytest.approx(0.5)
-    assert fit.curve[0.9] < 0.5
+    assert fit.curve == {0.3: 0.0, 0.7: 1.0, 0.9: 0.0}
     with pytest.raises(BoxError, match="Nothing to fit on"):
         fit_share([], field=FIELD)

@@ -1,7 +1,9 @@
-"""A box for each token, from attention alone: the smallest block of cells with enough of it, cut to ink.
+"""A box for each token, from attention alone: the smallest block of cells with enough of it, and its ink.
 
-How much is enough is one number for a model, fitted where the true boxes are known (`fit_share`). All boxes
-and ink here are on the canvas that the model reads.
+Of the symbols that have ink in the block, the box is that of the one nearest to the centre of the block's
+attention. (With attention made up around true boxes, this overlaps them twice as well as all ink in the
+block does: cells are larger than symbols, and symbols do not end where cells do.) How much attention is
+enough is one number for a model, fitted where the true boxes are known. Boxes and ink are on the canvas.
 """
 
 from collections.abc import Sequence
@@ -12,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from i2l.errors import I2LError
+from i2l.explain.ink_symbols import Boxes, Ink, find_symbols
 from i2l.explain.placement import Box
 from i2l.explain.receptive_field import ReceptiveField
 from i2l.formulas.commands import STRUCTURAL
@@ -20,9 +23,8 @@ from i2l.formulas.tokens import FormulaError
 from i2l.images.canvas import WHITE
 
 Attention = npt.NDArray[np.floating]
-Ink = npt.NDArray[np.bool_]
 
-DEFAULT_SHARE: Final = 0.5  # of attention; for a model that was never fitted
+DEFAULT_SHARE: Final = 0.8  # of attention; for a model that was never fitted
 # Paler pixels are the soft rim of a stroke at most, or what a scanner makes of paper.
 _PALEST_INK: Final = WHITE - 32
 _SHARES: Final = tuple(np.round(np.arange(0.2, 0.96, 0.05), 2).tolist())
@@ -112,16 +114,6 @@ def block_box(field: ReceptiveField, block: Sequence[int]) -> Box:
     )
 
 
-def cut_to_ink(box: Box, ink: Ink) -> Box | None:
-    """Shrink a box to the ink inside it; None if there is none."""
-    left, top, right, bottom = (int(side) for side in box)
-    inside = ink[top:bottom, left:right]
-    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
-    if not len(rows):
-        return None
-    return (left + int(columns[0]), top + int(rows[0]), left + int(columns[-1]) + 1, top + int(rows[-1]) + 1)
-
-
 def attention_boxes(
     attention: Attention, *, field: ReceptiveField, ink: Ink, share: float
 ) -> list[Box | None]:
@@ -131,9 +123,38 @@ def attention_boxes(
         attention: (T, rows, columns)
         field: of the model.
         ink: of the canvas, (height, width).
-        share: of a step's attention that its box holds before it is cut to the ink.
+        share: of a step's attention that the block holds in which its symbol is looked for.
     """
-    return [cut_to_ink(block_box(field, block), ink) for block in smallest_blocks(attention, share).tolist()]
+    return choose_symbols(attention, find_symbols(ink), field=field, share=share)
+
+
+def choose_symbols(
+    attention: Attention, symbols: Boxes, *, field: ReceptiveField, share: float
+) -> list[Box | None]:
+    """Give for each step the box of the symbol it looked at; arguments as in `attention_boxes`."""
+    centres = (symbols[:, :2] + symbols[:, 2:]) / 2
+    rows, columns = (
+        np.array([axis.centre(cell) for cell in range(axis.num_cells)])
+        for axis in (field.rows, field.columns)
+    )
+    boxes: list[Box | None] = []
+    for seen, block in zip(attention, smallest_blocks(attention, share).tolist(), strict=True):
+        left, top, right, bottom = block_box(field, block)
+        touched = np.flatnonzero(
+            (symbols[:, 0] < right)
+            & (left < symbols[:, 2])
+            & (symbols[:, 1] < bottom)
+            & (top < symbols[:, 3])
+        )
+        if not len(touched):
+            boxes.append(None)
+            continue
+        inside = seen[block[0] : block[2], block[1] : block[3]]
+        y = inside.sum(axis=1) @ rows[block[0] : block[2]] / inside.sum()
+        x = inside.sum(axis=0) @ columns[block[1] : block[3]] / inside.sum()
+        nearest = touched[np.hypot(*(centres[touched] - (x, y)).T).argmin()]
+        boxes.append(tuple(symbols[nearest].tolist()))
+    return boxes
 
 
 def box_iou(first: Box | None, second: Box | None) -> float:
@@ -161,14 +182,13 @@ def fit_share(
         BoxError: if no sample has a box.
     """
     curve = {}
+    symbols = [find_symbols(sample.ink) for sample in samples]
     for share in shares:
         overlaps = [
             box_iou(found, true)
-            for sample in samples
+            for sample, own in zip(samples, symbols, strict=True)
             for found, true in zip(
-                attention_boxes(sample.attention, field=field, ink=sample.ink, share=share),
-                sample.boxes,
-                strict=True,
+                choose_symbols(sample.attention, own, field=field, share=share), sample.boxes, strict=True
             )
         ]
         if not overlaps:

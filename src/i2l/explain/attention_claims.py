@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from i2l.explain.attention_boxes import Attention, Ink
+from i2l.explain.attention_boxes import Attention
+from i2l.explain.ink_symbols import Ink
 
 Array = npt.NDArray[np.float64]
 
@@ -87,8 +88,8 @@ def measure_claims(readings: Iterable[tuple[Attention, Ink]]) -> AttentionClaims
     """Measure attention over readings that end in eos.
 
     Args:
-        readings: at least one; of each the attention (T, rows, columns), the last step being eos, and which cells have
-            ink, (rows, columns).
+        readings: at least one; of each the attention (T, rows, columns), the last step being eos, and which
+            cells have ink, (rows, columns).
     """
     parts = [_measure(attention.astype(np.float64), inked) for attention, inked in readings]
 

@@ -20,8 +20,9 @@ import numpy.typing as npt
 
 from i2l.evaluation.bootstrap import ROUNDS, quantiles, resampled_sums
 from i2l.evaluation.figures import Interval
-from i2l.explain.attention_boxes import Attention, Ink, ShareFit, attention_boxes, box_iou, fit_share
+from i2l.explain.attention_boxes import Attention, ShareFit, attention_boxes, box_iou, fit_share
 from i2l.explain.baselines import BASELINES
+from i2l.explain.ink_symbols import Ink
 from i2l.explain.localized_tokens import (
     LocalizationError,
     LocalizationSample,

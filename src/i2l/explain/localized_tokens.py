@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from i2l.errors import I2LError
 from i2l.evaluation.breakdown import align_tokens
-from i2l.explain.attention_boxes import Attention, Ink, TrueBoxes, find_ink
+from i2l.explain.attention_boxes import Attention, TrueBoxes, find_ink
+from i2l.explain.ink_symbols import Ink
 from i2l.explain.placement import Box, Placement
 from i2l.images.canvas import place_on_canvas
 

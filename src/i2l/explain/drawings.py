@@ -1,0 +1,195 @@
+"""The explanation as pictures: the paper's contact sheet, an animated scan, and all boxes at once."""
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from html import escape
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageDraw, ImageFont
+
+from i2l.explain.attention_maps import AttentionMapper, Spread
+from i2l.explain.explanation import ExplainedToken, Explanation
+from i2l.explain.page_writer import image_url
+from i2l.explain.placement import Box, Placement
+from i2l.formulas.vocabulary import EOS
+
+Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
+Density = npt.NDArray[np.float64]
+
+_INK: Final = (28, 35, 48)
+_DIM: Final = (93, 102, 120)
+_MARKED: Final = (194, 65, 12)
+_HEAT: Final = np.array([240, 130, 50], np.float64)
+_HEAT_STEPS: Final = 12
+_DARKEST: Final = 205  # of 255, on white paper where all attention is on one cell
+_COLOURS: Final = ("#d62728", "#1f77b4", "#2ca02c", "#9467bd", "#b8600b", "#0e7490", "#c2378f", "#8c564b")
+_GAP_PX: Final = 10
+_PANEL_WIDTH_PX: Final = 360
+_SHEET_COLUMNS: Final = 4
+_FRAME_WIDTH_PX: Final = 720
+_FRAME_MS: Final = 350
+_LAST_FRAME_MS: Final = 1500
+_LABEL_PX: Final = 15
+
+
+def contact_sheet(explanation: Explanation, *, spread: Spread = "bilinear") -> Image.Image:
+    """Draw one panel a token under its name, the whiter the less the model looked there; ink stays black.
+
+    The first panel is the image itself. As in the paper's figure, darkness is proportional to attention.
+    """
+    image, placement = _fitted(explanation, _PANEL_WIDTH_PX)
+    panels: list[tuple[str, Density]] = [("", image.astype(np.float64))]
+    densities = _densities(explanation, placement, spread)
+    for token, density in zip(explanation.tokens, densities, strict=True):
+        panels.append((_name(token), np.minimum(image, 255 - _DARKEST * density)))
+    height, width = image.shape[:2]
+    title_px = _LABEL_PX + 8
+    step_x, step_y = width + 2 * _GAP_PX, height + title_px + 2 * _GAP_PX
+    columns = min(_SHEET_COLUMNS, len(panels))
+    sheet = Image.new("RGB", (columns * step_x, -(-len(panels) // columns) * step_y), "white")
+    draw, font = ImageDraw.Draw(sheet), _font(_LABEL_PX)
+    for number, (name, pixels) in enumerate(panels):
+        left, top = number % columns * step_x + _GAP_PX, number // columns * step_y + _GAP_PX
+        draw.text((left + width / 2, top), name, fill=_INK, font=font, anchor="ma")
+        sheet.paste(Image.fromarray(pixels.astype(np.uint8)), (left, top + title_px))
+        draw.rectangle(
+            (left - 1, top + title_px - 1, left + width, top + title_px + height), outline="#d8dde6"
+        )
+    return sheet
+
+
+def scan_gif(explanation: Explanation, *, spread: Spread = "bilinear") -> bytes:
+    """Draw the scan: a frame a token, its attention on the image and what was written so far under it."""
+    image, placement = _fitted(explanation, _FRAME_WIDTH_PX)
+    names = [_name(token) for token in explanation.tokens]
+    images = []
+    for number, density in enumerate(_densities(explanation, placement, spread), start=1):
+        # The root, so that little can still be seen; in steps, so that frames compress.
+        heat = np.round(np.sqrt(density) * _HEAT_STEPS) / _HEAT_STEPS
+        pixels = image * (1 - heat * (1 - _HEAT / 255))
+        images.append(_captioned(pixels.astype(np.uint8), names[:number]))
+    buffer = io.BytesIO()
+    # One palette for all frames: they share their colours, and frames then compress to what changes.
+    palette = images[len(images) // 2].quantize(48)
+    first, *others = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
+    durations = [_FRAME_MS] * len(others) + [_LAST_FRAME_MS]
+    first.save(buffer, "gif", save_all=True, append_images=others, duration=durations, loop=0, optimize=True)
+    return buffer.getvalue()
+
+
+def boxes_svg(explanation: Explanation) -> str:
+    """Draw all boxes with their tokens on the image, as SVG with the image inside."""
+    url, _ = image_url(explanation.image)
+    width, height = explanation.image.size
+    size = _label_size(explanation)
+    boxed = [token for token in explanation.tokens if token.box]
+    labels = _place_labels([token.box for token in boxed if token.box], [_name(t) for t in boxed], size)
+    margin = max(size, max((size - y for _, y in labels), default=0))
+    parts = [f'<image href="{url}" width="{width}" height="{height}" preserveAspectRatio="none"/>']
+    for number, (token, (x, y)) in enumerate(zip(boxed, labels, strict=True)):
+        left, top, right, bottom = token.box or (0, 0, 0, 0)
+        colour = _COLOURS[number % len(_COLOURS)]
+        parts.append(
+            f'<g stroke="{colour}" fill="{colour}"><title>{escape(_name(token))}</title>'
+            f'<rect x="{left:g}" y="{top:g}" width="{right - left:g}" height="{bottom - top:g}"'
+            f' fill-opacity=".08" stroke-width="{size / 10:g}"/>'
+            f'<text x="{x:g}" y="{y:g}" stroke="none">{escape(_name(token))}</text></g>'
+        )
+    whole = f'width="{width + 2 * size:g}" height="{height + margin + size:g}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(explanation.latex)}" {whole}'
+        f' viewBox="{-size:g} {-margin:g} {width + 2 * size:g} {height + margin + size:g}"'
+        f' font-family="monospace" font-size="{size:g}" text-anchor="middle">'
+        f'<rect x="{-size:g}" y="{-margin:g}" {whole} fill="white"/>{"".join(parts)}</svg>\n'
+    )
+
+
+def boxes_picture(explanation: Explanation) -> Image.Image:
+    """Draw all boxes with their tokens on the image, enlarged if it is small."""
+    image = explanation.image.convert("RGB")
+    zoom = max(1.0, 1400 / image.width) if image.width < 1400 else 1.0
+    image = image.resize((round(image.width * zoom), round(image.height * zoom)), Image.Resampling.LANCZOS)
+    boxed = [(token, token.box) for token in explanation.tokens if token.box]
+    boxes: list[Box] = [(a * zoom, b * zoom, c * zoom, d * zoom) for _, (a, b, c, d) in boxed]
+    names = [_name(token) for token, _ in boxed]
+    labels = _place_labels(boxes, names, _LABEL_PX)
+    margin = int(max(_LABEL_PX, max((_LABEL_PX - y for _, y in labels), default=0))) + _GAP_PX
+    picture = Image.new("RGB", (image.width + 2 * _GAP_PX, image.height + margin + _GAP_PX), "white")
+    picture.paste(image, (_GAP_PX, margin))
+    draw, font = ImageDraw.Draw(picture), _font(_LABEL_PX)
+    for number, ((left, top, right, bottom), name, (x, y)) in enumerate(
+        zip(boxes, names, labels, strict=True)
+    ):
+        colour = _COLOURS[number % len(_COLOURS)]
+        corners = (left + _GAP_PX, top + margin, right + _GAP_PX - 1, bottom + margin - 1)
+        draw.rectangle(corners, outline=colour, width=2)
+        draw.text((x + _GAP_PX, y + margin), name, fill=colour, font=font, anchor="ms")
+    return picture
+
+
+def _fitted(explanation: Explanation, width_px: int) -> tuple[npt.NDArray[np.uint8], Placement]:
+    """Scale the image to a width, small ones to twice their size at most; give where it then lies, too."""
+    given, image = explanation.placement, explanation.image.convert("RGB")
+    zoom = min(width_px / image.width, 2.0)
+    size = max(round(image.width * zoom), 1), max(round(image.height * zoom), 1)
+    placement = replace(
+        given,
+        height_px=size[1],
+        width_px=size[0],
+        scale_x=given.scale_x * image.width / size[0],
+        scale_y=given.scale_y * image.height / size[1],
+    )
+    return np.asarray(image.resize(size, Image.Resampling.LANCZOS)), placement
+
+
+def _densities(explanation: Explanation, placement: Placement, spread: Spread) -> Iterator[Density]:
+    """Give each token's attention by pixel; 1 is all of it on one cell's core."""
+    mapper = AttentionMapper(explanation.field, placement=placement, spread=spread)
+    core_px = explanation.field.rows.stride_px * explanation.field.columns.stride_px
+    full = placement.scale_x * placement.scale_y / core_px
+    for token in explanation.tokens:
+        yield np.clip(mapper.map(token.attention) / full, 0, 1)[:, :, None]
+
+
+def _captioned(pixels: npt.NDArray[np.uint8], names: Sequence[str]) -> Image.Image:
+    """Put tokens under a frame, the last one marked; what has no room falls off at the left."""
+    height, width = pixels.shape[:2]
+    image = Image.new("RGB", (width + 2 * _GAP_PX, height + 2 * _GAP_PX + 34), "white")
+    image.paste(Image.fromarray(pixels), (_GAP_PX, _GAP_PX))
+    draw, font = ImageDraw.Draw(image), _font(18)
+    lengths = [draw.textlength(name, font=font) + 9 for name in names]
+    x = min(float(_GAP_PX), image.width - sum(lengths))
+    for number, (name, length) in enumerate(zip(names, lengths, strict=True), start=1):
+        colour = _MARKED if number == len(names) else _DIM
+        draw.text((x, height + 2 * _GAP_PX + 4), name, fill=colour, font=font)
+        x += length
+    return image
+
+
+def _place_labels(boxes: Sequence[Box], names: Sequence[str], size: float) -> list[tuple[float, float]]:
+    """Give the middle of each label's foot: over its box, moved up where another label is in the way."""
+    taken: list[Box] = []
+    places = []
+    for (left, top, right, _), name in zip(boxes, names, strict=True):
+        x, y, half = (left + right) / 2, top - 0.2 * size, 0.31 * size * len(name) + 1
+        while any(a < x + half and x - half < c and b < y and y - size < d for a, b, c, d in taken):
+            y -= size
+        taken.append((x - half, y - size, x + half, y))
+        places.append((x, y))
+    return places
+
+
+def _label_size(explanation: Explanation) -> float:
+    """Of text on the SVG: as tall as a third of an ordinary symbol's line on the model's canvas."""
+    return 13 / explanation.placement.scale_y
+
+
+def _font(size: int) -> Font:
+    return ImageFont.load_default(size)
+
+
+def _name(token: ExplainedToken) -> str:
+    return "end" if token.text == EOS else token.text

@@ -1,0 +1,40 @@
+"""Pieces of ink against SciPy's, and the symbols made of several."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import ndimage
+
+from i2l.explain.ink_symbols import _find_pieces, find_symbols
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(1, 30), st.integers(1, 40), st.floats(0, 1), st.integers(0, 2**31))
+def test_pieces_are_those_of_scipy(height, width, density, seed):
+    ink = np.random.default_rng(seed).random((height, width)) < density
+    labels, _ = ndimage.label(ink, np.ones((3, 3)))
+    expected = [(x.start, y.start, x.stop, y.stop) for y, x in ndimage.find_objects(labels)]
+    assert sorted(map(tuple, _find_pieces(ink).tolist())) == sorted(expected)
+
+
+def drawn(*boxes):
+    ink = np.zeros((60, 100), np.bool_)
+    for left, top, right, bottom in boxes:
+        ink[top:bottom, left:right] = True
+    return ink
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        ([(10, 10, 30, 12), (10, 18, 30, 20)], [(10, 10, 30, 20)]),  # =
+        ([(10, 10, 14, 14), (9, 17, 17, 35)], [(9, 10, 17, 35)]),  # i
+        ([(10, 10, 30, 12), (14, 18, 22, 40)], [(10, 10, 30, 12), (14, 18, 22, 40)]),  # a bar over a letter
+        ([(10, 10, 30, 12), (35, 10, 55, 12)], [(10, 10, 30, 12), (35, 10, 55, 12)]),  # two minus signs
+        ([(10, 10, 30, 12), (10, 40, 30, 42)], [(10, 10, 30, 12), (10, 40, 30, 42)]),  # bars far apart
+        ([], []),
+    ],
+)
+def test_symbols_of_several_pieces(pieces, expected):
+    assert sorted(map(tuple, find_symbols(drawn(*pieces)).tolist())) == expected
