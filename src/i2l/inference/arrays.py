@@ -66,8 +66,13 @@ class NumpyArrays:
             places = np.take_along_axis(places, order, axis=1)
         return np.take_along_axis(values, places, axis=1), places
 
-    where = staticmethod(np.where)
-    arange = staticmethod(np.arange)
+    def where(self, condition: Array, values: Array, others: Array | float) -> NDArray[Any]:
+        """Choose by condition."""
+        return np.where(condition, values, others)
+
+    def arange(self, stop: int) -> NDArray[np.int64]:
+        """Whole numbers from 0."""
+        return np.arange(stop)
 
     def floats(self, values: NDArray[Any]) -> NDArray[np.float32]:
         """Numbers as float32."""

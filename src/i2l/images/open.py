@@ -1,0 +1,142 @@
+"""Any image a person may have, opened safely: limits come before decoding, and every failure is one error.
+
+Pillow reads the size from a file's head; what is too large is refused there. PostScript is not opened, since
+that means running it.
+"""
+
+import io
+import os
+import stat
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from i2l.errors import I2LError
+
+MAX_FILE_BYTES: Final = 256 << 20
+MAX_PIXELS: Final = 50_000_000  # the largest photographs of telephones
+MAX_SLOW_PIXELS: Final = 2_000_000  # for formats that Pillow decodes in Python, about a microsecond a byte
+REFUSED: Final = frozenset({"EPS"})
+
+ImageSource = Image.Image | NDArray[Any] | bytes | str | os.PathLike[str]
+
+
+class ImageError(I2LError):
+    """An image that cannot be read; the message says why and what to do."""
+
+
+class NotAnImageError(ImageError):
+    """Data that no image format explains, or a damaged file."""
+
+
+class OversizedImageError(ImageError):
+    """An image beyond the limits; it was not decoded."""
+
+
+class EmptyImageError(ImageError):
+    """An image with nothing on it."""
+
+
+def open_image(source: ImageSource) -> Image.Image:
+    """Decode an image: a path, the bytes of a file, an array, or an image that is open already.
+
+    Of several frames the first is taken; the rotation that a camera noted is applied.
+
+    Raises:
+        ImageError: if there is no image in it, or one beyond the limits.
+    """
+    if isinstance(source, np.ndarray):
+        return _from_array(source)
+    if isinstance(source, bytes):
+        _check_file_size(len(source))
+        return _decode(io.BytesIO(source), "the data")
+    if isinstance(source, Image.Image):
+        _check_pixels(source.size, MAX_PIXELS)
+        return _upright(source)
+    path = Path(source)
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise NotAnImageError(f"{path} is not a file.")
+        _check_file_size(status.st_size)
+        with path.open("rb") as file:
+            return _decode(file, path.name)
+    except (OSError, ValueError) as error:
+        raise NotAnImageError(f"Cannot open {path}: {error}") from error
+
+
+def _decode(file: Any, name: str) -> Image.Image:  # noqa: ANN401 - a binary file that can seek
+    head = file.read(1024)
+    file.seek(0)
+    if not head:
+        raise NotAnImageError(f"{name} is empty.")
+    if head.startswith(b"%PDF"):
+        raise NotAnImageError(f"{name} is a PDF; give a picture of the formula, such as a screenshot.")
+    try:
+        Image.init()
+        with Image.open(file, formats=[kind for kind in Image.ID if kind not in REFUSED]) as image:
+            slow = any(tile[0] in Image.DECODERS for tile in image.tile)
+            _check_pixels(image.size, MAX_SLOW_PIXELS if slow else MAX_PIXELS)
+            image.load()
+            return _upright(image)
+    except (OversizedImageError, EmptyImageError):
+        raise
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise OversizedImageError(f"{name} would decode to too many pixels ({error}).") from error
+    except MemoryError as error:
+        raise OversizedImageError(f"{name} does not fit into memory.") from error
+    except UnidentifiedImageError as error:
+        raise NotAnImageError(f"{name} is not an image of a known format.") from error
+    except Exception as error:  # each of Pillow's decoders fails in its own way on a damaged file
+        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise NotAnImageError(f"{name} is damaged or not an image ({reason}).") from error
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    try:
+        return ImageOps.exif_transpose(image)
+    except Exception:  # a damaged note about rotation does not make the image unreadable
+        return image.copy()
+
+
+def _from_array(array: NDArray[Any]) -> Image.Image:
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[:, :, 0]
+    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (2, 3, 4)):
+        raise NotAnImageError(
+            f"An array of shape {array.shape} is no image; give (H, W), (H, W, 3) or (H, W, 4)."
+        )
+    _check_pixels((array.shape[1], array.shape[0]), MAX_PIXELS)
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all():
+            raise NotAnImageError("The array holds values that are not numbers.")
+        array = array * 255 if array.max(initial=0) <= 1 else array
+    elif array.dtype == np.bool_:
+        array = array.astype(np.uint8) * 255
+    elif array.dtype == np.uint16:
+        array = array // 257
+    elif array.dtype.kind not in "ui":
+        raise NotAnImageError(f"An array of {array.dtype} is no image.")
+    return Image.fromarray(np.clip(array, 0, 255).astype(np.uint8))
+
+
+def _check_file_size(size_bytes: int) -> None:
+    if size_bytes > MAX_FILE_BYTES:
+        raise OversizedImageError(
+            f"The file has {size_bytes / 1e6:,.0f} MB; the limit is {MAX_FILE_BYTES / 1e6:,.0f} MB. "
+            "Crop the formula out of it."
+        )
+
+
+def _check_pixels(size: tuple[int, int], limit: int) -> None:
+    width, height = size
+    if width * height > limit:
+        raise OversizedImageError(
+            f"The image has {width:,} x {height:,} pixels; the limit is {limit / 1e6:,.0f} million. "
+            "Crop the formula out of it."
+        )
+    if width < 1 or height < 1:
+        raise EmptyImageError("The image has no pixels.")

@@ -1,0 +1,138 @@
+"""Any picture of a formula to the pixels that a model reads; the one place where that happens.
+
+Black type on white at the model's scale comes out unchanged: what the renderer draws for training is already
+prepared, and goes onto the canvas by the same `place_on_canvas`.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from i2l.images.canvas import FRAME_PX, WHITE, ImageTooLargeError
+from i2l.images.ink import Ink, extract_ink, ink_bounds
+from i2l.images.open import ImageError, ImageSource, open_image
+from i2l.images.scale import REFERENCE_DPI, estimate_scale
+
+Box = tuple[float, float, float, float]  # left, top, right, bottom
+
+MAX_WORK_PIXELS: Final = 4_000_000  # larger pictures are made smaller at once
+NEAR: Final = 0.12  # |log| of a change of scale: below, not worth the blur of resampling ...
+FAR: Final = 0.5  # ... and beyond, the estimate is right that the scale must change
+MAX_SHRINK: Final = 0.6  # how far below its own scale a model still reads
+MAX_INK_SHARE: Final = 0.5
+MIN_DENSE_PX: Final = 64  # smaller pictures may be all ink: a fraction bar
+
+
+class NotAFormulaError(ImageError):
+    """A picture of something else."""
+
+
+@dataclass(frozen=True)
+class PreparedImage:
+    """What the model gets to see, and where it was in the file."""
+
+    pixels: NDArray[np.uint8]  # grey, 255 is white, cropped to the ink, fits on the canvas
+    scale: float  # pixels of the model for one pixel of the file
+    left_px: float  # where the pixels start in the file, the camera's rotation applied
+    top_px: float
+    file_size_px: tuple[int, int]  # width and height of the file
+
+    def to_file(self, box: Box) -> Box:
+        """Give where a box of these pixels lies in the file."""
+        left, top, right, bottom = (value / self.scale for value in box)
+        return left + self.left_px, top + self.top_px, right + self.left_px, bottom + self.top_px
+
+
+def prepare_image(
+    source: ImageSource,
+    *,
+    canvas_shape: tuple[int, int],
+    dpi: float = REFERENCE_DPI,
+    scale: float | None = None,
+) -> list[PreparedImage]:
+    """Turn a picture into what a model reads.
+
+    Args:
+        source: a path, the bytes of a file, an array, or an open image.
+        canvas_shape: height and width of the model's canvas, frame included.
+        dpi: the scale of the text that the model knows, as of 12 pt type.
+        scale: pixels of the model for one pixel of the file; estimated from the picture if None.
+
+    Returns:
+        One image; or two where the estimate leaves open whether the scale must change: the reader then
+        takes the one that it reads with more confidence.
+
+    Raises:
+        ImageError: if there is no formula in it.
+        ImageTooLargeError: if the formula is too large for the model.
+    """
+    image = open_image(source)
+    file_size = image.size
+    ink, reduced = _find_ink(image)
+    left, top, right, bottom = ink_bounds(ink)
+    ink = ink[top:bottom, left:right]
+    if min(ink.shape) >= MIN_DENSE_PX and ink.mean() > MAX_INK_SHARE * 255:
+        raise NotAFormulaError("This does not look like a formula: more than half of it is ink.")
+    area = canvas_shape[0] - 2 * FRAME_PX, canvas_shape[1] - 2 * FRAME_PX
+    scales = [scale] if scale is not None else _scales(ink, reduced, dpi / REFERENCE_DPI)
+    prepared: dict[float, PreparedImage] = {}
+    for wanted in scales:
+        fitting = min(
+            wanted, *(limit / (size * reduced) for limit, size in zip(area, ink.shape, strict=True))
+        )
+        if fitting < MAX_SHRINK * scales[-1]:
+            continue
+        pixels, (more_left, more_top) = _resize(ink, fitting * reduced)
+        prepared[fitting] = PreparedImage(
+            pixels=pixels,
+            scale=fitting,
+            left_px=left * reduced + more_left / fitting,
+            top_px=top * reduced + more_top / fitting,
+            file_size_px=file_size,
+        )
+    if not prepared:
+        height, width = (math.ceil(size * reduced * scales[-1]) for size in ink.shape)
+        raise ImageTooLargeError(
+            f"The formula is too large: at the scale of this model it has {width} x {height} pixels, and "
+            f"it reads at most {area[1]} x {area[0]}. Crop the image to one formula."
+        )
+    return list(prepared.values())
+
+
+def _find_ink(image: Image.Image) -> tuple[Ink, int]:
+    """Give the ink, and by how much the picture was made smaller before."""
+    reduced = math.ceil(math.sqrt(image.width * image.height / MAX_WORK_PIXELS))
+    if reduced > 1 and min(image.size) > reduced:
+        if image.mode not in ("L", "RGB", "RGBA", "F", "I"):
+            image = image.convert("RGBA" if "transparency" in image.info else "RGB")
+        return extract_ink(image.reduce(reduced)), reduced
+    return extract_ink(image), 1
+
+
+def _scales(ink: Ink, reduced: int, wanted: float) -> list[float]:
+    """Give the scales to read at, the estimated one last.
+
+    Raises:
+        NotAFormulaError: if there are no symbols to estimate from.
+    """
+    found = estimate_scale(ink)
+    if found is None:
+        raise NotAFormulaError("This does not look like a formula: there is only grain in it.")
+    change = wanted / (found * reduced)
+    if abs(math.log(change)) <= NEAR:
+        return [1.0]
+    return [1.0, change] if abs(math.log(change)) <= FAR else [change]
+
+
+def _resize(ink: Ink, factor: float) -> tuple[NDArray[np.uint8], tuple[int, int]]:
+    """Change the size of the ink; give it as grey pixels, and what was cropped off on the left and top."""
+    if factor == 1:
+        return WHITE - ink, (0, 0)
+    height, width = (max(1, round(size * factor)) for size in ink.shape)
+    resized = np.asarray(Image.fromarray(ink).resize((width, height), Image.Resampling.BICUBIC))
+    left, top, right, bottom = ink_bounds(resized)
+    return WHITE - resized[top:bottom, left:right], (left, top)

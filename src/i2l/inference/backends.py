@@ -1,0 +1,150 @@
+"""Models that beam search can step: one run by onnxruntime on NumPy arrays, one by torch on tensors."""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from i2l.inference.arrays import Arrays, NumpyArrays, TorchArrays
+from i2l.inference.decoding import BeamOptions, Memory, State, beam_search
+from i2l.inference.model_folder import ENCODER, STEP, ModelError, ModelFolder
+from i2l.inference.window import find_window
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from i2l.model.recognizer import Recognizer
+
+# What goes before the names of inputs and outputs of the networks.
+MEMORY, START, STATE, NEXT = "memory.", "start.", "state.", "next."
+
+
+class Backend(Protocol):
+    """A network that reads."""
+
+    arrays: Arrays
+
+    def encode(self, pixels: NDArray[np.uint8]) -> Memory:
+        """Compute once per image what every step needs, from canvases (B, H + 2, W + 2)."""
+
+    def start(self, memory: Memory) -> State:
+        """Give the state before the first token."""
+
+    def step(self, memory: Memory, state: State, token_ids: Any) -> tuple[Any, State, Any]:  # noqa: ANN401
+        """Take one step for all hypotheses; see `StepModel`."""
+
+
+def available_threads() -> int:
+    """Count the processors that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+class OnnxBackend:
+    """An exported model. Needs no torch; may be used by several threads at once."""
+
+    def __init__(self, folder: ModelFolder, *, threads: int | None = None) -> None:
+        """Load the networks.
+
+        Args:
+            folder: the model.
+            threads: of one call; all processors if None. The result does not depend on it.
+
+        Raises:
+            ModelError: if onnxruntime cannot load a network.
+        """
+        self.arrays: Arrays = NumpyArrays()
+        self._folder = folder
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads or available_threads()
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        # Waiting threads sleep: another session or process may need the processor.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        try:
+            self._encoder, self._step = (
+                onnxruntime.InferenceSession(folder.path / name, options, providers=["CPUExecutionProvider"])
+                for name in (ENCODER, STEP)
+            )
+        except Exception as error:  # onnxruntime has no base class for its errors
+            raise ModelError(f"onnxruntime cannot load {folder.path}: {error}") from error
+
+    def encode(self, pixels: NDArray[np.uint8]) -> Memory:
+        """Compute once per image what every step needs, from canvases (B, H + 2, W + 2)."""
+        window = find_window(pixels, self._folder.config)
+        part = np.ascontiguousarray(pixels[:, window.rows, window.columns])
+        names = [MEMORY + name for name in self._folder.memory_names]
+        names += [START + name for name in self._folder.state_names]
+        values = self._encoder.run(names, {"pixels": part, "cells": window.cells})
+        return dict(zip(names, values, strict=True))
+
+    def start(self, memory: Memory) -> State:
+        """Give the state before the first token."""
+        return {name: memory[START + name] for name in self._folder.state_names}
+
+    def step(
+        self, memory: Memory, state: State, token_ids: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float32], State, NDArray[np.float32]]:
+        """Take one step for all hypotheses; see `StepModel`."""
+        feeds = {MEMORY + name: memory[MEMORY + name] for name in self._folder.memory_names}
+        num_images = len(next(iter(feeds.values())))
+        feeds["token_ids"] = token_ids.reshape(num_images, -1)
+        for name, value in state.items():
+            feeds[STATE + name] = value.reshape(num_images, -1, value.shape[-1])
+        outputs = ["logits", "attention", *(NEXT + name for name in state)]
+        logits, attention, *values = self._step.run(outputs, feeds)
+        rows = len(token_ids)
+        new_state = {name: value.reshape(rows, -1) for name, value in zip(state, values, strict=True)}
+        return logits.reshape(rows, -1), new_state, attention.reshape(rows, *attention.shape[2:])
+
+
+class TorchBackend:
+    """A checkpoint, or a model in training, on its own device."""
+
+    def __init__(self, model: "Recognizer") -> None:
+        self._model = model
+        self._device = next(model.parameters()).device
+        self.arrays: Arrays = TorchArrays(self._device)
+
+    def encode(self, pixels: NDArray[np.uint8]) -> Memory:
+        """Compute once per image what every step needs, from canvases (B, H + 2, W + 2)."""
+        import torch
+
+        with torch.inference_mode():
+            return self._model.encode(torch.from_numpy(pixels).to(self._device))
+
+    def start(self, memory: Memory) -> State:
+        """Give the state before the first token."""
+        import torch
+
+        with torch.inference_mode():
+            return self._model.start(memory)
+
+    def step(self, memory: Memory, state: State, token_ids: "Tensor") -> "tuple[Tensor, State, Tensor]":
+        """Take one step for all hypotheses; see `StepModel`."""
+        import torch
+
+        with torch.inference_mode():
+            return self._model.step(memory, state, token_ids)
+
+
+def beam_decoder(*, width: int = 10) -> "Callable[[Recognizer, Tensor, int], Tensor]":
+    """Give a decoder for validation during training: the same search, on the device of the model."""
+
+    def decode(model: "Recognizer", pixels: "Tensor", max_tokens: int) -> "Tensor":
+        import torch
+
+        options = BeamOptions(width=width, max_steps=max_tokens, keep_attention=False)
+        with torch.no_grad():
+            found = beam_search(
+                model, model.encode(pixels), arrays=TorchArrays(pixels.device), options=options
+            )
+        token_ids = torch.zeros(len(found), max_tokens, dtype=torch.int64)  # eos, which is the padding too
+        for row, (best,) in zip(token_ids, found, strict=True):
+            row[: len(best.token_ids)] = torch.tensor(best.token_ids)
+        return token_ids.to(pixels.device)
+
+    return decode

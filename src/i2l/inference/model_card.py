@@ -1,0 +1,49 @@
+"""The README.md of a model folder: what it is, how good it is, how to read with it."""
+
+from i2l.files import atomic_write
+from i2l.inference.model_folder import CARD, CONFIG, ENCODER, STEP, ModelFolder
+from i2l.inference.parity import ParityResult
+
+_NAMES = {"bleu": "BLEU-4", "edit_distance": "edit distance", "exact": "exact match"}
+
+
+def write_model_card(folder: ModelFolder, parity: ParityResult, *, name: str) -> None:
+    """Write the card of a model folder that is whole otherwise."""
+    config, num_tokens = folder.config, len(folder.vocabulary)
+    grid = " x ".join(map(str, config.grid))
+    size_mb = sum((folder.path / part).stat().st_size for part in (ENCODER, STEP)) / 1e6
+    scores = [
+        f"| {_NAMES.get(key, key)} | {value:.4g} |"
+        for key, value in sorted(folder.source["metrics"].items())
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+    calibration = folder.calibration
+    confidence = (
+        f"calibrated on {calibration.num_samples} readings of the validation split; expected calibration "
+        f"error {calibration.error:.3f}"
+        if calibration
+        else "not calibrated: the probability that the model itself gives its reading"
+    )
+    lines = [
+        f"# {name}",
+        "",
+        "Reads the image of a printed formula and writes its LaTeX (I2L, Singh 2018).",
+        "",
+        "```",
+        f"i2l read formula.png --model {name}",
+        "```",
+        "",
+        f"- Network: canvas of {config.width_px} x {config.height_px} pixels, attention over {grid} "
+        f"locations, {config.lstm_layers} LSTM layers of {config.lstm_units} units, {num_tokens} tokens.",
+        f"- Text of 12 pt at {folder.dpi:g} dpi; images of other sizes are scaled to that.",
+        f"- Weights in {folder.precision}, {size_mb:.1f} MB; logits differ from the checkpoint's by "
+        f"{parity.logits:.1e} (relative), attention by {parity.attention:.1e}.",
+        f"- Confidence: {confidence}.",
+        f"- From step {folder.source['step']} of a run of commit {folder.source['git_hash']}.",
+        f"- All settings are in {CONFIG}.",
+        "",
+    ]
+    if scores:
+        lines += ["| validation | |", "|---|---|", *scores, ""]
+    with atomic_write(folder.path / CARD) as file:
+        file.write("\n".join(lines))

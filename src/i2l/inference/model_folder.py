@@ -1,0 +1,124 @@
+"""A model to read with is one folder: this says what is in it, reads it without torch, and finds it by name.
+
+encoder.onnx       pixels of a window of the canvas -> memory and first state
+step.onnx          memory, state, tokens -> logits, state, attention
+vocab.json         the vocabulary that the output classes stand for
+config.json        format, precision, the network, the scale of the text, names, where it came from
+calibration.json   what its confidence means (absent until it has been fitted)
+README.md          the model card
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from i2l.config import ModelConfig
+from i2l.errors import I2LError
+from i2l.files import atomic_write
+from i2l.formulas.vocabulary import Vocabulary
+from i2l.inference.calibration import Calibration
+
+FORMAT = "i2l-model-1"
+ENCODER, STEP, VOCABULARY, CONFIG, CALIBRATION, CARD = (
+    "encoder.onnx",
+    "step.onnx",
+    "vocab.json",
+    "config.json",
+    "calibration.json",
+    "README.md",
+)
+BUNDLED = Path(__file__).parent.parent / "models"  # the models in the box
+PREFERRED = ("world", "nopool", "strips")  # which of them is read with if none is named
+
+
+class ModelError(I2LError):
+    """A model that is missing, broken or of another version."""
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """What a model folder says about itself."""
+
+    path: Path
+    precision: str
+    config: ModelConfig
+    dpi: float  # the scale of the text it was trained on: that of 12 pt type at so many dots an inch
+    vocabulary: Vocabulary
+    calibration: Calibration | None
+    memory_names: tuple[str, ...]  # inputs of every step that the encoder gives once
+    state_names: tuple[str, ...]
+    source: dict[str, Any]  # step, git hash and scores of the checkpoint
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        return self.path.name
+
+
+def read_model_folder(path: Path) -> ModelFolder:
+    """Read all but the networks.
+
+    Raises:
+        ModelError: if something is missing, broken or of another version.
+    """
+    try:
+        content = json.loads((path / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path} is not a model folder: {error}") from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        found = content.get("format") if isinstance(content, dict) else None
+        if (path / "weights.safetensors").is_file():
+            raise ModelError(f"{path} is a checkpoint; make a model of it with: i2l export {path} -o MODEL")
+        raise ModelError(f"{path} is of format {found!r}; this version of i2l reads {FORMAT!r}.")
+    missing = [name for name in (ENCODER, STEP, VOCABULARY) if not (path / name).is_file()]
+    if missing:
+        raise ModelError(f"{path} lacks {', '.join(missing)}; copy or export the model again.")
+    calibration = path / CALIBRATION
+    return ModelFolder(
+        path=path,
+        precision=content["precision"],
+        config=ModelConfig.from_dict(content["model"]),
+        dpi=content["dpi"],
+        vocabulary=Vocabulary.load(path / VOCABULARY),
+        calibration=Calibration.load(calibration) if calibration.is_file() else None,
+        memory_names=tuple(content["memory_names"]),
+        state_names=tuple(content["state_names"]),
+        source=content["source"],
+    )
+
+
+def write_config(path: Path, **content: Any) -> None:  # noqa: ANN401 - JSON values
+    """Write the config of a model folder."""
+    with atomic_write(path / CONFIG) as file:
+        json.dump({"format": FORMAT, **content}, file, indent=2, sort_keys=True)
+        file.write("\n")
+
+
+def bundled_models() -> list[str]:
+    """Give the names of the models in the box, the one to read with first."""
+    names = sorted(path.parent.name for path in BUNDLED.glob(f"*/{CONFIG}"))
+    return sorted(names, key=lambda name: PREFERRED.index(name) if name in PREFERRED else len(PREFERRED))
+
+
+def find_model(model: str | Path | None) -> Path:
+    """Give the folder of a model: of one in the box by its name, or the first of those, or a folder.
+
+    Raises:
+        ModelError: if there is none; the message says what there is.
+    """
+    names = bundled_models()
+    if model is None:
+        if not names:
+            raise ModelError(
+                "No model is bundled with this version of i2l yet. Name one: --model DIR on the command "
+                "line, Reader(DIR) in Python, where DIR is what `i2l export RUN -o DIR` wrote."
+            )
+        return BUNDLED / names[0]
+    if str(model) in names:
+        return BUNDLED / str(model)
+    path = Path(model)
+    if not path.is_dir():
+        there = f"in the box: {', '.join(names)}" if names else "none is bundled yet"
+        raise ModelError(f"There is no model {str(model)!r}: neither a folder nor a bundled one ({there}).")
+    return path

@@ -1,0 +1,108 @@
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from i2l.images.open import EmptyImageError, ImageError, NotAnImageError, OversizedImageError, open_image
+from tests.images.hostile import hostile_file, png
+
+
+def test_paths_bytes_images_and_arrays(tmp_path):
+    path = tmp_path / "a.png"
+    image = Image.new("L", (3, 2), 7)
+    image.save(path)
+    sources = [path, str(path), path.read_bytes(), image, np.full((2, 3), 7, np.uint8)]
+    assert {open_image(source).size for source in sources} == {(3, 2)}
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "words"),
+    [
+        (b"", NotAnImageError, "is empty"),
+        (b"hello", NotAnImageError, "not an image of a known format"),
+        (b"%PDF-1.7 ...", NotAnImageError, "PDF"),
+        (
+            b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n",
+            NotAnImageError,
+            "not an image",
+        ),
+        (png(50_000, 50_000, b""), OversizedImageError, "limit|too many pixels"),
+        (png(8_000, 8_000, b""), OversizedImageError, "8,000 x 8,000 pixels; the limit is 50 million"),
+        (png(10, 10, b"\x00" * 3), NotAnImageError, "damaged"),
+        (b"qoif" + (3000).to_bytes(4) * 2 + b"\x03\x00" + b"\xfd" * 99, OversizedImageError, "2 million"),
+    ],
+    ids=["nothing", "text", "pdf", "postscript", "huge", "large", "cut", "slow"],
+)
+def test_each_failure_has_its_own_words(data, error, words):
+    with pytest.raises(error, match=words):
+        open_image(data)
+
+
+def test_what_is_not_a_file(tmp_path):
+    with pytest.raises(NotAnImageError, match="not a file"):
+        open_image(tmp_path)
+    with pytest.raises(NotAnImageError, match="Cannot open"):
+        open_image(tmp_path / "absent.png")
+    with pytest.raises(NotAnImageError, match="Cannot open"):
+        open_image("a\x00b")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(NotAnImageError, match="not a file"):
+        open_image(tmp_path / "pipe")
+
+
+def test_a_file_of_ten_gigabytes_is_not_read(tmp_path):
+    path = tmp_path / "large.tiff"
+    with path.open("wb") as file:
+        Image.new("L", (4, 4)).save(file, "TIFF")
+        file.truncate(10 * 10**9)
+    started = time.monotonic()
+    with pytest.raises(OversizedImageError, match="10,000 MB"):
+        open_image(path)
+    assert time.monotonic() - started < 1
+
+
+def test_arrays_that_are_no_images():
+    for array in (np.zeros(3), np.zeros((2, 2, 5)), np.array([["a"]]), np.full((2, 2), np.nan)):
+        with pytest.raises(NotAnImageError):
+            open_image(array)
+    with pytest.raises(EmptyImageError):
+        open_image(np.zeros((0, 5), np.uint8))
+
+
+def test_memory_stays_bounded():
+    """The largest picture that is let in, and one that says it is larger, under a limit of 1.5 GiB."""
+    code = """
+import io, resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (3 * 2**29, 3 * 2**29))
+from PIL import Image
+from i2l.images.open import OversizedImageError
+from i2l.images.prepare import prepare_image
+from tests.images.hostile import png
+try:
+    prepare_image(png(50_000, 50_000, b"\\0" * 10_000), canvas_shape=(130, 1090))
+except OversizedImageError:
+    pass
+file = io.BytesIO()
+large = Image.new("RGBA", (7000, 7000), (255, 255, 255, 255))
+large.paste((0, 0, 0, 255), (3000, 3000, 3300, 3100))
+large.save(file, "PNG", compress_level=1)
+del large
+prepare_image(file.getvalue(), canvas_shape=(130, 1090))
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=120)
+
+
+@pytest.mark.filterwarnings("ignore")  # Pillow has remarks about some of them
+def test_hostile_files_open_or_say_why():
+    opened, refused = [], []
+    for seed in range(300):
+        try:
+            opened.append(open_image(hostile_file(seed)).size)
+        except ImageError as error:
+            refused.append(str(error))
+    assert min(len(opened), len(refused)) > 60
+    assert all(len(message) > 10 for message in refused)
