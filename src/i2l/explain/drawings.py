@@ -184,7 +184,7 @@ def _place_labels(boxes: Sequence[Box], names: Sequence[str], size: float) -> li
 
 def _label_size(explanation: Explanation) -> float:
     """Of text on the SVG: as tall as a third of an ordinary symbol's line on the model's canvas."""
-    return 13 / explanation.placement.scale_y
+    return 10 / explanation.placement.scale_y
 
 
 def _font(size: int) -> Font:

@@ -14,6 +14,7 @@ Boxes = npt.NDArray[np.int64]  # (N, 4): left, top, right, bottom, half-open
 
 # In pixels of the model's canvas, where a line of symbols is about 30 tall.
 _MAX_GAP_PX: Final = 10  # between bars of one symbol
+_WIDEST_PX: Final = 40  # of such bars; a fraction's bar over a root of its width is another symbol
 _DOT_PX: Final = 6  # of an i or a j, at most; and its gap
 _STEM_PX: Final = 16
 _COVERED: Final = 0.8  # of a width
@@ -34,7 +35,9 @@ def find_symbols(ink: Ink) -> Boxes:
     )
     gap = np.maximum(pieces[first, 1], pieces[second, 1]) - np.minimum(pieces[first, 3], pieces[second, 3])
     wider, narrower = np.maximum(width[first], width[second]), np.minimum(width[first], width[second])
-    alike = (overlap >= _COVERED * wider) & (gap <= np.minimum(0.6 * wider, _MAX_GAP_PX))
+    alike = (
+        (overlap >= _COVERED * wider) & (wider <= _WIDEST_PX) & (gap <= np.minimum(0.6 * wider, _MAX_GAP_PX))
+    )
     dotted = (
         (overlap >= _COVERED * narrower)
         & (np.maximum(narrower, np.minimum(height[first], height[second])) <= _DOT_PX)
