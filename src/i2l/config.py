@@ -178,6 +178,7 @@ class TrainConfig(JsonConfig):
     log_every: int = 100
     validate_every: int = 0  # 0: once an epoch
     validation_samples: int = 0  # the first so many of a fixed shuffle; 0: all
+    beam_width: int = 0  # validate by beam search too, and choose the best checkpoint by it; 0: greedy only
     checkpoint_every: int = 1000
     keep_every: int = 0  # checkpoints at multiples of this are never deleted
 

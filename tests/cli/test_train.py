@@ -49,7 +49,19 @@ def test_from_formulas_to_a_model_by_two_processes(tmp_path):
     train = ["train", "--data", str(tmp_path / "data"), "--out", str(tmp_path / "run"), "--device", "cpu"]
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     done = subprocess.run(
-        [*torchrun, "-m", "i2l.cli", *train, "--batch-size", "8", "--max-steps", "3", *settings],
+        [
+            *torchrun,
+            "-m",
+            "i2l.cli",
+            *train,
+            "--batch-size",
+            "8",
+            "--max-steps",
+            "3",
+            "--beam-width",
+            "2",
+            *settings,
+        ],
         check=True,
         env=environment,
         capture_output=True,
@@ -59,6 +71,8 @@ def test_from_formulas_to_a_model_by_two_processes(tmp_path):
     assert "finished after 3 steps" in done.stdout
     model, checkpoint = load_recognizer(tmp_path / "run")
     assert checkpoint.metrics["num_formulas"] > 0
+    assert checkpoint.metrics["decoder"] == "beam2"
+    assert set(checkpoint.metrics["decoders"]) == {"greedy", "beam2"}
     assert model.config.lstm_units == 8
     # One process goes on with what two began.
     subprocess.run(

@@ -25,6 +25,9 @@ def train(
     ] = None,
     precision: Annotated[str | None, typer.Option(help="float32 or bfloat16.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of weights and order.")] = None,
+    beam_width: Annotated[
+        int | None, typer.Option(help="Validate by beam search too, and choose the best by it.")
+    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", help="Any field of the config: section.field=value. May be repeated."),
@@ -52,9 +55,11 @@ def train(
 
     require_extra("torch", "train")
     from i2l.dataset.format import DatasetReader
+    from i2l.inference.backends import beam_decoder
     from i2l.training.run import TrainOptions
     from i2l.training.run import train as run_training
     from i2l.training.settings import parse_changes, resolve_config
+    from i2l.training.validation import Decode, greedy_decode
 
     settings = parse_changes(changes or [])
     flags: dict[str, Any] = {
@@ -65,14 +70,19 @@ def train(
         "budget_minutes": budget_minutes,
         "precision": precision,
         "seed": seed,
+        "beam_width": beam_width,
     }
     settings["training"] = settings.get("training", {}) | {k: v for k, v in flags.items() if v is not None}
     resolved = resolve_config(preset=preset, file=config, changes=settings)
+    decoders: dict[str, Decode] = {"greedy": greedy_decode}
+    if width := resolved.training.beam_width:
+        decoders[f"beam{width}"] = beam_decoder(width=width)
     result = run_training(
         DatasetReader(data),
         out=out,
         config=resolved,
         options=TrainOptions(device=device, max_minutes=max_minutes, profile=profile),
+        decoders=decoders,
         started_s=STARTED_S,
     )
     if result.finished:
