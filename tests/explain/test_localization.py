@@ -72,10 +72,13 @@ def test_attention_shifted_by_one_cell():
 
 def test_uniform_attention():
     found = scores(np.full((4, *FIELD.grid), 1 / 20))
-    assert found["pointing"] == found["cell_pointing"] == pytest.approx([1 / 20] * 4)
+    assert (
+        found["pointing"] == [0] * 4
+    )  # with both rows alike, every peak lies between them, under the symbols
+    assert found["cell_pointing"] == pytest.approx([1 / 20] * 4)
     assert found["ink_share"] == pytest.approx([1 / 20] * 4)  # one of twenty cells has the token's ink
-    centres = [(32 * column + 16, 32 * row + 16) for row in range(2) for column in range(10)]
-    away = [np.hypot(x - (32 * 3 + 16), y - 16) for x, y in centres]
+    peaks = [32, *(32 * column + 16 for column in range(1, 9)), 32 * 9]  # the outermost have one neighbour
+    away = [np.hypot(x - (32 * 3 + 16), 32 - 16) for x in peaks]
     assert found["distance_px"][1] == pytest.approx(np.mean(away))
     # The first nine columns of cells hold 90 %; the second symbol is as near to their middle as the third.
     assert found["iou"] == [0, 1, 0, 0]
@@ -129,7 +132,7 @@ def test_evaluation_over_samples_with_baselines_and_breakdowns():
     assert list(systems) == [MODEL, "random", "uniform", "left to right"]
     pointing = systems[MODEL]["pointing"]
     assert (pointing.low, pointing.value, pointing.high) == (0, 0.5, 1)  # one sample right, one wrong
-    assert systems["uniform"]["pointing"].value == pytest.approx(1 / 20)
+    assert systems["uniform"]["cell_pointing"].value == pytest.approx(1 / 20)
     assert 0 < systems["random"]["cell_pointing"].value < 0.6  # one of four cells with ink
     # An even pace is at columns 2, 4, 5 and 7 of cells, and so meets only the third symbol.
     assert systems["left to right"]["cell_pointing"].value == pytest.approx(0.25)
@@ -178,3 +181,16 @@ def test_share_is_fitted_on_samples():
 )
 def test_classes(token, expected):
     assert token_class(token) == expected
+
+
+def test_the_peak_is_refined_by_its_neighbours():
+    """A symbol across two cells: neither's centre is in its box, the place between them is."""
+    pixels = np.full((64, 320), 255, np.uint8)
+    pixels[4:28, 58:70] = 0
+    attention = np.zeros((1, *FIELD.grid), np.float32)
+    attention[0, 0, 1], attention[0, 0, 2], attention[0, 0, 8] = 0.45, 0.4, 0.15
+    given = LocalizationSample("x", pixels, ["x"], [(58, 4, 70, 28)], ["x"], attention)
+    counted = localized_tokens(given, canvas_shape=CONFIG.canvas_shape)
+    found = score_tokens(counted.attention, counted.boxes, counted.ink, field=FIELD, share=0.8)
+    assert (found["pointing"], found["iou"]) == (1, 1)
+    assert found["distance_px"][0] == pytest.approx(64 - (0.45 * 48 + 0.4 * 80) / 0.85)

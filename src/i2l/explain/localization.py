@@ -2,11 +2,12 @@
 
 Only tokens count that were read right and have a true box. Everything is measured on the model's canvas.
 
-    pointing         the centre of the cell with most attention lies in the token's box
-    cell pointing    that cell's core touches the box: all that a grid of cells can do
+    pointing         the peak lies in the token's box; it is the mean place of attention within one cell of
+                     the fullest cell, since symbols are smaller than cells
+    cell pointing    the fullest cell's core touches the box: all that a single cell can do
     ink share        of the attention, each cell's share spread over the ink of its core, on the token's ink
     IoU              of the box that attention gives with the true one
-    distance         from the centre of that cell to the centre of the box
+    distance         from the peak to the centre of the box, also in median widths of the formula's symbols
 
 Where several cells tie for the most attention, the mean over them counts.
 """
@@ -77,36 +78,44 @@ def score_tokens(
     attention: Attention, boxes: npt.NDArray[np.int64], ink: Ink, *, field: ReceptiveField, share: float
 ) -> dict[str, Array]:
     """Give all scores of each token, (N,) by the keys of METRICS; arguments as in `LocalizedTokens`."""
-    flat = attention.reshape(len(attention), -1)
-    peaks = (flat == flat.max(axis=1, keepdims=True)).astype(np.float64)
-    peaks /= peaks.sum(axis=1, keepdims=True)  # (N, L)
-    y, x = (
-        np.array([axis.centre(cell) for cell in range(axis.num_cells)])
-        for axis in (field.rows, field.columns)
+    fullest = (attention == attention.max(axis=(1, 2), keepdims=True)).astype(np.float64)
+    fullest /= fullest.sum(axis=(1, 2), keepdims=True)
+    cell_y, cell_x = np.meshgrid(
+        *([axis.centre(cell) for cell in range(axis.num_cells)] for axis in (field.rows, field.columns)),
+        indexing="ij",
     )
-    x, y = np.tile(x, len(y)), np.repeat(y, len(x))  # (L,)
-    left, top, right, bottom = boxes.T[:, :, None]
-    half_width, half_height = field.columns.stride_px / 2, field.rows.stride_px / 2
-    inside = (left <= x) & (x < right) & (top <= y) & (y < bottom)
+    around = _sum_around(attention)
+    peak_x, peak_y = _sum_around(attention * cell_x) / around, _sum_around(attention * cell_y) / around
+    left, top, right, bottom = boxes.T[:, :, None, None]
+    inside = (left <= peak_x) & (peak_x < right) & (top <= peak_y) & (peak_y < bottom)
+    half_x, half_y = field.columns.stride_px / 2, field.rows.stride_px / 2
     touched = (
-        (left < x + half_width)
-        & (x - half_width < right)
-        & (top < y + half_height)
-        & (y - half_height < bottom)
+        (left < cell_x + half_x)
+        & (cell_x - half_x < right)
+        & (top < cell_y + half_y)
+        & (cell_y - half_y < bottom)
     )
-    distance = np.hypot(x - (left + right) / 2, y - (top + bottom) / 2)  # (N, L)
+    distance = np.hypot(peak_x - (left + right) / 2, peak_y - (top + bottom) / 2)
+    distance_px = (fullest * distance).sum(axis=(1, 2))
     found = attention_boxes(attention, field=field, ink=ink, share=share)
     iou = np.array([box_iou(a, tuple(b)) for a, b in zip(found, boxes.tolist(), strict=True)], np.float64)
-    distance_px = (peaks * distance).sum(axis=1)
     return {
-        "pointing": (peaks * inside).sum(axis=1),
-        "cell_pointing": (peaks * touched).sum(axis=1),
+        "pointing": (fullest * inside).sum(axis=(1, 2)),
+        "cell_pointing": (fullest * touched).sum(axis=(1, 2)),
         "ink_share": _ink_share(attention, boxes, ink, field),
         "iou": iou,
         "iou_over_half": (iou > 0.5).astype(np.float64),
         "distance_px": distance_px,
         "distance_widths": distance_px / max(float(np.median(boxes[:, 2] - boxes[:, 0])), 1.0),
     }
+
+
+def _sum_around(values: Attention) -> Array:
+    """Add to each cell its neighbours, also diagonal ones: (N, rows, columns)."""
+    padded = np.pad(values.astype(np.float64), ((0, 0), (1, 1), (1, 1)))
+    rows = padded[:, :-2] + padded[:, 1:-1] + padded[:, 2:]
+    sums: Array = np.maximum(rows[:, :, :-2] + rows[:, :, 1:-1] + rows[:, :, 2:], 1e-30)
+    return sums
 
 
 def _ink_share(attention: Attention, boxes: npt.NDArray[np.int64], ink: Ink, field: ReceptiveField) -> Array:
