@@ -6,8 +6,8 @@ from PIL import Image
 from i2l.config import ModelConfig
 from i2l.explain.explanation import build_explanation
 from i2l.explain.placement import Placement
-from i2l.explain.receptive_field import receptive_field
 from i2l.images.canvas import place_on_canvas
+from i2l.model.receptive_field import receptive_field
 
 CONFIG = ModelConfig(height_px=64, width_px=320)
 FIELD = receptive_field(CONFIG)

@@ -18,8 +18,8 @@ from i2l.explain.localized_tokens import (
     localized_tokens,
     matched_tokens,
 )
-from i2l.explain.receptive_field import receptive_field
 from i2l.explain.token_classes import token_class
+from i2l.model.receptive_field import receptive_field
 
 CONFIG = ModelConfig(height_px=64, width_px=320)
 FIELD = receptive_field(CONFIG)  # 2 x 10 cells

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from i2l.explain.attention_boxes import Attention
-from i2l.explain.ink_symbols import Ink
+from i2l.images.ink_symbols import Ink
+from i2l.inference.attention_boxes import Attention
 
 Array = npt.NDArray[np.float64]
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from i2l.errors import I2LError
 from i2l.explain.placement import Placement
-from i2l.explain.receptive_field import AxisField, ReceptiveField
+from i2l.model.receptive_field import AxisField, ReceptiveField
 
 Array = npt.NDArray[np.float64]
 Spread = Literal["nearest", "field", "bilinear", "gaussian"]

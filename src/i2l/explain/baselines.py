@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from i2l.explain.attention_boxes import Attention
 from i2l.explain.localized_tokens import LocalizedTokens
-from i2l.explain.receptive_field import AxisField, ReceptiveField
+from i2l.inference.attention_boxes import Attention
+from i2l.model.receptive_field import AxisField, ReceptiveField
 
 Baseline = Callable[[LocalizedTokens, ReceptiveField, np.random.Generator], Attention]
 

@@ -13,8 +13,9 @@ from PIL import Image, ImageDraw, ImageFont
 from i2l.explain.attention_maps import AttentionMapper, Spread
 from i2l.explain.explanation import ExplainedToken, Explanation
 from i2l.explain.page_writer import image_url
-from i2l.explain.placement import Box, Placement
+from i2l.explain.placement import Placement
 from i2l.formulas.vocabulary import EOS
+from i2l.inference.attention_boxes import Box
 
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 Density = npt.NDArray[np.float64]

@@ -9,10 +9,17 @@ import numpy.typing as npt
 from PIL import Image
 
 from i2l.errors import I2LError
-from i2l.explain.attention_boxes import DEFAULT_SHARE, Attention, attention_boxes, find_ink, visible_tokens
-from i2l.explain.placement import Box, Placement
-from i2l.explain.receptive_field import ReceptiveField
+from i2l.explain.placement import Placement
 from i2l.formulas.vocabulary import EOS
+from i2l.inference.attention_boxes import (
+    DEFAULT_SHARE,
+    Attention,
+    Box,
+    attention_boxes,
+    find_ink,
+    visible_tokens,
+)
+from i2l.model.receptive_field import ReceptiveField
 
 NUM_ALTERNATIVES: Final = 4
 

@@ -21,9 +21,8 @@ import numpy.typing as npt
 
 from i2l.evaluation.bootstrap import ROUNDS, quantiles, resampled_sums
 from i2l.evaluation.figures import Interval
-from i2l.explain.attention_boxes import Attention, ShareFit, attention_boxes, box_iou, fit_share
 from i2l.explain.baselines import BASELINES
-from i2l.explain.ink_symbols import Ink
+from i2l.explain.box_fit import ShareFit, box_iou, fit_share
 from i2l.explain.localized_tokens import (
     LocalizationError,
     LocalizationSample,
@@ -31,8 +30,10 @@ from i2l.explain.localized_tokens import (
     localized_tokens,
     true_boxes,
 )
-from i2l.explain.receptive_field import ReceptiveField
 from i2l.explain.token_classes import TOKEN_CLASSES, token_class
+from i2l.images.ink_symbols import Ink
+from i2l.inference.attention_boxes import Attention, attention_boxes
+from i2l.model.receptive_field import ReceptiveField
 
 Array = npt.NDArray[np.float64]
 

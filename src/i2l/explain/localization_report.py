@@ -10,12 +10,13 @@ from PIL import Image
 
 from i2l.evaluation.charts import interval_chart, line_chart
 from i2l.evaluation.figures import Interval
-from i2l.explain.attention_boxes import ShareFit, attention_boxes
 from i2l.explain.attention_claims import NUM_PHASES, AttentionClaims
+from i2l.explain.box_fit import ShareFit
 from i2l.explain.localization import METRICS, LocalizationResult, LocalizationScores, format_metric
 from i2l.explain.localized_tokens import LocalizationSample, localized_tokens
 from i2l.explain.placement import Placement
-from i2l.explain.receptive_field import ReceptiveField
+from i2l.inference.attention_boxes import attention_boxes
+from i2l.model.receptive_field import ReceptiveField
 
 _NUM_SHOWN: Final = 4  # samples of each kind in the gallery
 _LINES: Final = ("cell_pointing", "pointing", "ink_share", "iou")

@@ -13,19 +13,19 @@ import numpy as np
 import numpy.typing as npt
 
 from i2l.config import ModelConfig
-from i2l.explain.attention_boxes import ShareFit, find_ink
 from i2l.explain.attention_claims import AttentionClaims, measure_claims
-from i2l.explain.ink_symbols import Ink
+from i2l.explain.box_fit import ShareFit
 from i2l.explain.localization import LocalizationResult, evaluate_localization, fit_localization
 from i2l.explain.localization_report import localization_section
 from i2l.explain.localized_tokens import LocalizationSample
-from i2l.explain.placement import Box
-from i2l.explain.receptive_field import ReceptiveField, receptive_field
 from i2l.explain.replay import replay_tokens
 from i2l.files import atomic_write
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.canvas import FRAME_PX, place_on_canvas
+from i2l.images.ink_symbols import Ink
+from i2l.inference.attention_boxes import Box, find_ink
 from i2l.inference.backends import Backend
+from i2l.model.receptive_field import ReceptiveField, receptive_field
 
 _NUM_GALLERY: Final = 200  # samples that the gallery is chosen from
 _BATCH: Final = 32

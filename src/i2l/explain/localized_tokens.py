@@ -8,10 +8,11 @@ import numpy.typing as npt
 
 from i2l.errors import I2LError
 from i2l.evaluation.breakdown import align_tokens
-from i2l.explain.attention_boxes import Attention, TrueBoxes, find_ink
-from i2l.explain.ink_symbols import Ink
-from i2l.explain.placement import Box, Placement
+from i2l.explain.box_fit import TrueBoxes
+from i2l.explain.placement import Placement
 from i2l.images.canvas import place_on_canvas
+from i2l.images.ink_symbols import Ink
+from i2l.inference.attention_boxes import Attention, Box, find_ink
 
 
 class LocalizationError(I2LError):

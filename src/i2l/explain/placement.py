@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from i2l.images.canvas import FRAME_PX, centre
-
-Box = tuple[float, float, float, float]  # left, top, right, bottom
+from i2l.inference.attention_boxes import Box
 
 
 @dataclass(frozen=True, kw_only=True)

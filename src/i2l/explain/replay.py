@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from i2l.explain.attention_boxes import Attention
 from i2l.formulas.vocabulary import Vocabulary
+from i2l.inference.attention_boxes import Attention
 from i2l.inference.backends import Backend
 
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from i2l.config import PRESETS, ModelConfig
-from i2l.explain.receptive_field import receptive_field
 from i2l.model.encoder import Encoder
+from i2l.model.receptive_field import receptive_field
 
 GEOMETRIES = {
     "columns pooled": ModelConfig(height_px=64, width_px=256, pool_columns=2),

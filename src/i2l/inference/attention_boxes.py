@@ -7,49 +7,24 @@ enough is one number for a model, fitted where the true boxes are known. Boxes a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from i2l.errors import I2LError
-from i2l.explain.ink_symbols import Boxes, Ink, find_symbols
-from i2l.explain.placement import Box
-from i2l.explain.receptive_field import ReceptiveField
 from i2l.formulas.commands import STRUCTURAL
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.tokens import FormulaError
 from i2l.images.canvas import WHITE
+from i2l.images.ink_symbols import Boxes, Ink, find_symbols
+from i2l.model.receptive_field import ReceptiveField
 
 Attention = npt.NDArray[np.floating]
+Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 DEFAULT_SHARE: Final = 0.8  # of attention; for a model that was never fitted
 # Paler pixels are the soft rim of a stroke at most, or what a scanner makes of paper.
 _PALEST_INK: Final = WHITE - 32
-_SHARES: Final = tuple(np.round(np.arange(0.2, 0.96, 0.05), 2).tolist())
-
-
-class BoxError(I2LError):
-    """Boxes that cannot be fitted."""
-
-
-@dataclass(frozen=True)
-class ShareFit:
-    """Which share of attention gives boxes nearest the true ones."""
-
-    share: float
-    mean_iou: float
-    curve: dict[float, float]  # share tried -> mean IoU
-
-
-@dataclass(frozen=True)
-class TrueBoxes:
-    """One formula with known boxes, to fit the share on."""
-
-    attention: Attention  # (T, rows, columns), of the tokens that have a box
-    boxes: Sequence[Box]  # theirs
-    ink: Ink  # (height, width)
 
 
 def find_ink(pixels: npt.NDArray[np.uint8]) -> Ink:
@@ -155,44 +130,3 @@ def choose_symbols(
         nearest = touched[np.hypot(*(centres[touched] - (x, y)).T).argmin()]
         boxes.append(tuple(symbols[nearest].tolist()))
     return boxes
-
-
-def box_iou(first: Box | None, second: Box | None) -> float:
-    """Area of two boxes' intersection over that of their union; 0 without a box."""
-    if first is None or second is None:
-        return 0.0
-    width = min(first[2], second[2]) - max(first[0], second[0])
-    height = min(first[3], second[3]) - max(first[1], second[1])
-    if width <= 0 or height <= 0:
-        return 0.0
-    both = width * height
-    return both / (_area(first) + _area(second) - both)
-
-
-def _area(box: Box) -> float:
-    return (box[2] - box[0]) * (box[3] - box[1])
-
-
-def fit_share(
-    samples: Sequence[TrueBoxes], *, field: ReceptiveField, shares: Sequence[float] = _SHARES
-) -> ShareFit:
-    """Choose the share of attention whose boxes overlap the true ones best on average.
-
-    Raises:
-        BoxError: if no sample has a box.
-    """
-    curve = {}
-    symbols = [find_symbols(sample.ink) for sample in samples]
-    for share in shares:
-        overlaps = [
-            box_iou(found, true)
-            for sample, own in zip(samples, symbols, strict=True)
-            for found, true in zip(
-                choose_symbols(sample.attention, own, field=field, share=share), sample.boxes, strict=True
-            )
-        ]
-        if not overlaps:
-            raise BoxError("Nothing to fit on: no token of these samples has a true box and was read right.")
-        curve[share] = float(np.mean(overlaps))
-    best = max(curve, key=lambda share: curve[share])
-    return ShareFit(best, curve[best], curve)
