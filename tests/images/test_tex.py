@@ -1,5 +1,7 @@
 """Batches: one PDF, a page or a verdict for each formula, the same bytes every time."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -131,3 +133,9 @@ def test_pages_drawn_at_any_dpi():
     assert abs(large.shape[1] - 4 * small.shape[1]) <= 4
     assert small.min() < 100
     assert np.unique(large).size > 2  # antialiased
+
+
+def test_a_missing_rasteriser_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pypdfium2", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'i2l\[data\]'"):
+        render_formulas(["x"])

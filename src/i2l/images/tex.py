@@ -28,6 +28,9 @@ _COMMAND_AT_END: Final = re.compile(r"(\\[A-Za-z]+|\\.) ?$", re.MULTILINE)
 _MAX_CHARACTERS: Final = 20_000
 _START_CPU_S: Final = 10  # a hundred times what it takes here
 _FORMULAS_PER_CPU_S: Final = 500  # a thirtieth of what TeX does
+_SCOUTED: Final = (
+    1000  # formulas that are run again when one of them ends a run: as long as TeX takes to start
+)
 _ALONE_FILE_BYTES: Final = 1 << 24
 
 
@@ -137,13 +140,14 @@ class _Batch:
         """Those of ``keys`` that raise an error, and those that end the process."""
         errors: dict[int, tuple[str, str]] = {}
         killers: set[int] = set()
-        outcome = outcome or self.run(keys, draft=True)
-        while True:
+        pending = [] if outcome else _pieces(keys)
+        while outcome or pending:
+            outcome = outcome or self.run(pending.pop(), draft=True)
             errors |= outcome.errors
             killers |= set() if outcome.killer is None else {outcome.killer}
-            if not outcome.unreached:
-                return {key: error for key, error in errors.items() if key not in killers}, killers
-            outcome = self.run(outcome.unreached, draft=True)
+            pending += _pieces(outcome.unreached)
+            outcome = None
+        return {key: error for key, error in errors.items() if key not in killers}, killers
 
     def run_until_clean(self, keys: list[int]) -> _Outcome:
         """The outcome of a clean run of those of ``keys`` that allow one; the others are failed."""
@@ -197,6 +201,10 @@ class _Batch:
             cpu_s=_START_CPU_S + len(keys) // _FORMULAS_PER_CPU_S,
         )
         return _read_outcome(result, keys)
+
+
+def _pieces(keys: list[int]) -> list[list[int]]:
+    return [keys[start : start + _SCOUTED] for start in range(0, len(keys), _SCOUTED)]
 
 
 def _read_outcome(result: TexRunResult, keys: Sequence[int]) -> _Outcome:
