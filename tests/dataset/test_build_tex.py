@@ -11,17 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from i2l.dataset import draw
 from i2l.dataset.build import BuildOptions, EngineOptions, build_dataset
 from i2l.dataset.recipes import RECIPES
 from i2l.dataset.sources import text_sources
-from i2l.images.styles import FONTS
+from i2l.images.styles import FONTS, world_style
 from i2l.images.tex import TexError
 from tests.dataset.fakes import folder_bytes
 
 pytestmark = pytest.mark.tex
 
 RECIPE = replace(RECIPES["im2latex-90k"], min_token_count=2, val_fraction=0.1, test_fraction=0.1)
-OPTIONS = BuildOptions(recipe=RECIPE, part_lines=12)
+OPTIONS = BuildOptions(recipe=RECIPE, part_lines=36)
 
 
 def formula_lines(count):
@@ -66,11 +67,13 @@ def test_both_forms_give_the_same_arrays(sources, tmp_path):
 WORLD = replace(RECIPES["world"], min_token_count=1, val_fraction=0.1, test_fraction=0.1)
 
 
+@pytest.mark.slow
 def test_styles_of_the_world_in_both_forms(sources, tmp_path, monkeypatch):
+    fonts = ["computer-modern", "latin-modern"]  # the others need more packages than tests may ask for
+    monkeypatch.setattr(draw, "FONTS", fonts)
     monkeypatch.setattr(
-        "i2l.images.styles.FONTS", {"computer-modern": "", "latin-modern": FONTS["latin-modern"]}
+        draw, "world_style", lambda seed: replace(world_style(seed), font=fonts[seed // 36 % 2], bold=False)
     )
-    monkeypatch.setattr("i2l.dataset.draw.FONTS", {"computer-modern": ""})
     options = replace(OPTIONS, recipe=WORLD, seed=7)
     one = build(sources, tmp_path / "pixels", options).split("train")
     other = build(sources, tmp_path / "compact", replace(options, compact=True, boxes=False)).split("train")
@@ -81,12 +84,13 @@ def test_styles_of_the_world_in_both_forms(sources, tmp_path, monkeypatch):
 
 def test_a_missing_font_is_an_error_before_the_work(sources, tmp_path, monkeypatch):
     monkeypatch.setitem(FONTS, "lead", r"\usepackage{leadtype}")
-    monkeypatch.setattr("i2l.dataset.draw.FONTS", ["lead"])
+    monkeypatch.setattr(draw, "FONTS", ["lead"])
     with pytest.raises(TexError, match=r"leadtype\.sty"):
         build(sources, tmp_path / "out", replace(OPTIONS, recipe=WORLD))
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_processes_load_what_one_process_loads(sources, tmp_path, monkeypatch):
     monkeypatch.setattr("i2l.dataset.pixels.MIN_SAMPLES_FOR_PROCESSES", 1)
     monkeypatch.setattr("i2l.dataset.pixels.SAMPLES_PER_TASK", 10)

@@ -176,7 +176,6 @@ class _Build:
 
     def run(self) -> None:
         """Do what is left to do."""
-        check_styles(self.options.recipe.styles)
         self.names = self.cut_lines()
         self.num_parts = -(-len(self.names) // self.options.part_lines)
         self.run_parts("normalize", "normalized", partial(normalize_part, self.stage_options))
@@ -197,6 +196,7 @@ class _Build:
         """Copy the inputs into parts of equal length, so that any worker can read any part."""
         done = self.folder.path / "lines.json"
         if not done.exists():
+            check_styles(self.options.recipe.styles)  # before any work, and once
             num_lines = [0] * len(self.sources)
             lines = self.read_sources(num_lines)
             index = 0

@@ -2,17 +2,15 @@
 
 import logging
 import multiprocessing
-import multiprocessing.connection
-import os
 import signal
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Protocol
 
+from i2l.dataset.pixels import end_with_parent
 from i2l.dataset.work import BuildError
 from i2l.errors import require_extra
 
@@ -101,11 +99,4 @@ def _start_worker(scratch: str) -> None:
     """
     tempfile.tempdir = scratch
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    parent = multiprocessing.parent_process()
-    assert parent is not None  # this runs in a child
-
-    def end_with_parent() -> None:
-        multiprocessing.connection.wait([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    end_with_parent()

@@ -7,10 +7,13 @@ workers write there through a shared file, and no pixels are sent between proces
 import io
 import lzma
 import multiprocessing
+import multiprocessing.connection
 import os
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import groupby
@@ -98,9 +101,27 @@ def load_pixels(files: Sequence[StoredSamples], shapes: npt.NDArray[np.int32], *
         os.truncate(file.name, num_pixels)
         data = np.memmap(file.name, dtype=np.uint8, mode="r+", shape=(num_pixels,))
         tasks = [piece for samples in files for piece in samples.split(SAMPLES_PER_TASK)]
-        with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-            list(pool.map(partial(_fill_file, Path(file.name)), tasks))
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=end_with_parent) as pool:
+            try:
+                list(pool.map(partial(_fill_file, Path(file.name)), tasks))
+            except BrokenProcessPool as error:
+                raise DatasetError(
+                    "A process that decodes images was killed, probably for want of memory; use fewer jobs."
+                ) from error
     return PixelBuffer(data, offsets, shapes)  # the file is gone from its folder; its pages live on here
+
+
+def end_with_parent() -> None:
+    """See to it that a worker process does not outlive the one that started it, however that ends."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # this runs in a worker
+
+    def wait() -> None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def pixel_offsets(shapes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
