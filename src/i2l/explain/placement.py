@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from i2l.images.canvas import FRAME_PX, centre
+from i2l.images.prepare import PreparedImage
 from i2l.inference.attention_boxes import Box
 
 
@@ -29,6 +30,19 @@ class Placement:
             width_px=width,
             offset_x=centre(width, canvas_shape[1]) + FRAME_PX,
             offset_y=centre(height, canvas_shape[0]) + FRAME_PX,
+        )
+
+    @classmethod
+    def prepared(cls, image: PreparedImage, *, canvas_shape: tuple[int, int]) -> "Placement":
+        """Give the placement of an image that was cropped and scaled to be read."""
+        height, width = image.pixels.shape
+        return cls(
+            height_px=image.file_size_px[1],
+            width_px=image.file_size_px[0],
+            scale_x=image.scale,
+            scale_y=image.scale,
+            offset_x=centre(width, canvas_shape[1]) + FRAME_PX - image.scale * image.left_px,
+            offset_y=centre(height, canvas_shape[0]) + FRAME_PX - image.scale * image.top_px,
         )
 
     def to_canvas(self, box: Box) -> Box:
