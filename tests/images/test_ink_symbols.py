@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
 
-from i2l.images.ink_symbols import _find_pieces, find_symbols
+from i2l.images.ink_symbols import find_pieces, find_symbols
 
 
 @settings(max_examples=80, deadline=None)
@@ -15,7 +15,7 @@ def test_pieces_are_those_of_scipy(height, width, density, seed):
     ink = np.random.default_rng(seed).random((height, width)) < density
     labels, _ = ndimage.label(ink, np.ones((3, 3)))
     expected = [(x.start, y.start, x.stop, y.stop) for y, x in ndimage.find_objects(labels)]
-    assert sorted(map(tuple, _find_pieces(ink).tolist())) == sorted(expected)
+    assert sorted(map(tuple, find_pieces(ink).tolist())) == sorted(expected)
 
 
 def drawn(*boxes):

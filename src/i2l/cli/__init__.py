@@ -8,7 +8,10 @@ from rich.console import Console
 from i2l import __version__
 from i2l.cli.build import build
 from i2l.cli.evaluate import evaluate
+from i2l.cli.explain import explain
+from i2l.cli.export import export
 from i2l.cli.normalize import normalize
+from i2l.cli.read import read
 from i2l.cli.render import render
 from i2l.cli.train import train
 from i2l.errors import I2LError
@@ -21,7 +24,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
-for command in (normalize, render, build, train, evaluate):
+for command in (normalize, render, build, train, read, explain, evaluate, export):
     app.command()(command)
 
 

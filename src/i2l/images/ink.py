@@ -65,7 +65,8 @@ def _background(colours: NDArray[np.int16]) -> NDArray[np.int16]:
     colour = np.median(edge, axis=0)
     if (np.abs(edge - colour).max(axis=1) < MIN_CONTRAST).mean() < EDGE_SHARE:
         colour = np.median(colours.reshape(-1, colours.shape[2]), axis=0)
-    return colour.astype(np.int16)
+    paper: NDArray[np.int16] = colour.astype(np.int16)
+    return paper
 
 
 def _wide_grey(values: NDArray[np.generic]) -> NDArray[np.int16]:

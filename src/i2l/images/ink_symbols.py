@@ -26,7 +26,7 @@ def find_symbols(ink: Ink) -> Boxes:
     Stacked pieces are one symbol if they are about as wide as each other (`=`, `\\leq`) or one is a dot over
     a stem (`i`). Letters that touch are one symbol too.
     """
-    pieces = _find_pieces(ink)
+    pieces = find_pieces(ink)
     width = pieces[:, 2] - pieces[:, 0]
     height = pieces[:, 3] - pieces[:, 1]
     first, second = np.triu_indices(len(pieces), 1)
@@ -48,7 +48,7 @@ def find_symbols(ink: Ink) -> Boxes:
     return _join(pieces, first[joined], second[joined])
 
 
-def _find_pieces(ink: Ink) -> Boxes:
+def find_pieces(ink: Ink) -> Boxes:
     """Give the box of each connected piece of ink."""
     steps = np.diff(np.pad(ink.astype(np.int8), ((0, 0), (1, 1))), axis=1)
     rows, starts = np.nonzero(steps == 1)

@@ -46,6 +46,17 @@ class PreparedImage:
         left, top, right, bottom = (value / self.scale for value in box)
         return left + self.left_px, top + self.top_px, right + self.left_px, bottom + self.top_px
 
+    def from_file(self, box: Box) -> Box:
+        """Give where a box of the file lies in these pixels."""
+        left, top, right, bottom = box
+        scale = self.scale
+        return (
+            (left - self.left_px) * scale,
+            (top - self.top_px) * scale,
+            (right - self.left_px) * scale,
+            (bottom - self.top_px) * scale,
+        )
+
 
 def prepare_image(
     source: ImageSource,

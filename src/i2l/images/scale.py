@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from i2l.images.ink import Ink
+from i2l.images.ink_symbols import find_pieces
 
 REFERENCE_DPI: Final = 200.0
 SYMBOL_PX: Final = 21.6  # of larger symbols in 12 pt type at 200 dpi; digits are 21.4 pixels high
@@ -63,45 +64,9 @@ def stroke_terms(ink: Ink) -> tuple[float, ...]:
 
 
 def symbol_sizes(ink: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-    """Give height and width of each connected piece of ink, (N, 2); None if there is none, or only grain.
-
-    Runs of ink in a row are joined with those they touch in the row above (corners count).
-    """
-    edges = np.diff(np.pad(ink, ((0, 0), (1, 1))).astype(np.int8), axis=1)
-    rows, starts = np.nonzero(edges == 1)
-    ends = np.nonzero(edges == -1)[1]
-    if not 0 < len(rows) <= MAX_RUNS:
+    """Give height and width of each connected piece of ink, (N, 2); None if there is none, or only grain."""
+    num_runs = int(np.count_nonzero(ink[:, 1:] & ~ink[:, :-1]))
+    if num_runs > MAX_RUNS or not ink.any():
         return None
-    owners = _join(np.searchsorted(rows, np.arange(len(ink) + 1)).tolist(), starts.tolist(), ends.tolist())
-    _, pieces = np.unique(owners, return_inverse=True)
-    count = int(pieces.max()) + 1
-    top, left = np.full(count, len(ink)), np.full(count, ink.shape[1])
-    bottom, right = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    np.minimum.at(top, pieces, rows)
-    np.minimum.at(left, pieces, starts)
-    np.maximum.at(bottom, pieces, rows + 1)
-    np.maximum.at(right, pieces, ends)
+    left, top, right, bottom = find_pieces(ink).T
     return np.stack([bottom - top, right - left], axis=1)
-
-
-def _join(row_starts: list[int], starts: list[int], ends: list[int]) -> list[int]:
-    """Give the piece that each run belongs to, by union-find; runs are sorted by row and column."""
-    parents = list(range(len(starts)))
-
-    def root(run: int) -> int:
-        while parents[run] != run:
-            parents[run] = parents[parents[run]]
-            run = parents[run]
-        return run
-
-    for row in range(1, len(row_starts) - 1):
-        above, current = row_starts[row - 1], row_starts[row]
-        last_above, last = current, row_starts[row + 1]
-        while above < last_above and current < last:
-            if starts[above] <= ends[current] and starts[current] <= ends[above]:
-                parents[root(current)] = root(above)
-            if ends[above] < ends[current]:
-                above += 1
-            else:
-                current += 1
-    return [root(run) for run in range(len(starts))]

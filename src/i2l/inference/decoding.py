@@ -53,7 +53,8 @@ class BeamOptions:
     width: int = 10
     length_penalty: float = 1.0  # alpha
     max_steps: int = 171  # tokens, eos included
-    n_best: int = 1
+    n_best: int = 1  # the search goes on until these are certain
+    spares: int = 0  # finished hypotheses to give beyond those, as they are in the beam by then
     keep_attention: bool = True
 
 
@@ -229,7 +230,8 @@ class BeamSearch:
             return
         rows = arrays.integers(done)
         scores = (beam.log_probs / self._penalty(beam.lengths))[rows]
-        best, slots = arrays.top_k(scores, min(self._options.n_best, scores.shape[1]))  # (B, n)
+        n_best = self._options.n_best
+        best, slots = arrays.top_k(scores, min(n_best + self._options.spares, scores.shape[1]))  # (B, n)
         rows = rows.reshape(-1, 1)
         log_probs = arrays.numpy(beam.log_probs[rows, slots])
         finished = arrays.numpy(beam.finished[rows, slots])
@@ -245,7 +247,7 @@ class BeamSearch:
         looks = np.stack(attention[::-1], axis=2) if attention else None  # (B, n, T, rows, columns)
         for row, image in enumerate(beam.images[done]):
             for rank, score in enumerate(arrays.numpy(best[row]).tolist()):
-                if score == -np.inf:
+                if score == -np.inf or (rank >= n_best and not finished[row, rank]):
                     continue
                 length = lengths[row, rank]
                 steps = length + bool(finished[row, rank])

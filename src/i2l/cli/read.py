@@ -1,0 +1,157 @@
+"""`i2l read`: images in, LaTeX out, one line for one image."""
+
+import glob
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from i2l.errors import I2LError
+
+if TYPE_CHECKING:
+    from i2l.images.open import ImageSource
+    from i2l.inference.reading import Reading
+
+OutputFormat = Literal["latex", "tokens", "display", "inline", "mathml"]
+SUFFIXES = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".avif"}
+MANY = 8  # images from which on there is a progress bar
+
+
+def read(
+    images: Annotated[
+        list[str] | None, typer.Argument(help="Files, folders, globs, or - for an image on stdin.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="A bundled model's name, or a folder.", metavar="NAME|DIR")
+    ] = None,
+    json_lines: Annotated[
+        bool, typer.Option("--json", help="One JSON object a line: tokens, probabilities, boxes, time.")
+    ] = False,
+    output: Annotated[
+        OutputFormat,
+        typer.Option("--format", help="What to print."),
+    ] = "latex",
+    n_best: Annotated[
+        int, typer.Option(min=1, help="Print so many readings an image, each after its confidence.")
+    ] = 1,
+    beam: Annotated[int, typer.Option(min=1, help="Width of the beam; 1 is greedy.")] = 10,
+    guard: Annotated[
+        bool, typer.Option("--guard/--no-guard", help="Write only well-formed formulas, stop repetition.")
+    ] = True,
+    scale: Annotated[
+        float | None, typer.Option(help="Enlarge images by this instead of estimating it.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads a process; all if not given.")] = None,
+    clipboard: Annotated[bool, typer.Option("--clipboard", help="Read the image on the clipboard.")] = False,
+    copy: Annotated[bool, typer.Option("--copy", help="Also copy what is printed.")] = False,
+) -> None:
+    """Read images of formulas and print their LaTeX, one line for one image, in order.
+
+    An image that cannot be read gives an empty line, the reason on stderr, and exit status 1.
+
+    Examples:
+
+        i2l read formula.png
+
+        i2l read scans/ --json --jobs 4 > readings.jsonl
+
+        xclip -selection clipboard -t image/png -o | i2l read - --copy
+    """
+    from i2l.inference.many import read_all
+
+    warnings.filterwarnings("ignore", module="PIL")  # what Pillow remarks about a file is in our message
+    sources = _find_images(images or [])
+    if clipboard:
+        sources += _from_clipboard()
+    if not sources:
+        raise I2LError("Nothing to read: name files or folders, - for stdin, or --clipboard.")
+    options = {
+        "model": model,
+        "beam_width": max(beam, n_best),
+        "n_best": n_best,
+        "guard": guard,
+        "threads": threads,
+    }
+    printed, failed = [], 0
+    readings = read_all([source for _, source in sources], options, jobs=jobs, scale=scale)
+    for (name, _), reading in zip(sources, _watched(readings, len(sources)), strict=True):
+        failed += isinstance(reading, I2LError)
+        lines = _json_line(name, reading) if json_lines else _lines(name, reading, output, n_best)
+        printed.append(lines)
+        sys.stdout.write(lines + "\n")
+        sys.stdout.flush()
+    if copy:
+        from i2l.cli.clipboard import copy_text
+
+        copy_text("\n".join(printed))
+    if failed:
+        raise typer.Exit(1)
+
+
+def _find_images(names: list[str]) -> "list[tuple[str, ImageSource]]":
+    """Give each image with its name: files as they are, folders sorted, globs as Python expands them."""
+    found: list[tuple[str, ImageSource]] = []
+    for name in names:
+        path = Path(name)
+        if name == "-":
+            from i2l.images.open import MAX_FILE_BYTES
+
+            found.append(("-", sys.stdin.buffer.read(MAX_FILE_BYTES + 1)))
+        elif path.is_dir():
+            inside = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
+            if not inside:
+                raise I2LError(f"There is no image in the folder {name}.")
+            found += [(str(file), str(file)) for file in inside]
+        elif not path.exists() and glob.has_magic(name):
+            matches = sorted(glob.glob(name, recursive=True))
+            if not matches:
+                raise I2LError(f"No file matches {name}.")
+            found += [(match, match) for match in matches]
+        else:
+            found.append((name, name))
+    return found
+
+
+def _from_clipboard() -> "list[tuple[str, ImageSource]]":
+    from i2l.cli.clipboard import paste_image
+
+    pasted = paste_image()
+    return [(name, name) for name in pasted] if isinstance(pasted, list) else [("clipboard", pasted)]
+
+
+def _watched(readings: "Iterator[Reading | I2LError]", total: int) -> "Iterator[Reading | I2LError]":
+    """Show progress on stderr if there are many and a person watches."""
+    if total < MANY or not sys.stderr.isatty():
+        yield from readings
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(readings, "reading", total=total, console=Console(stderr=True), transient=True)
+
+
+def _lines(name: str, reading: "Reading | I2LError", output: OutputFormat, n_best: int) -> str:
+    from i2l.inference.outputs import format_formula
+
+    if isinstance(reading, I2LError):
+        typer.echo(f"{name}: {reading}", err=True)
+        return ""
+    if n_best == 1:
+        return format_formula(reading.latex, reading.tokens, output)
+    found = [(reading.confidence, reading.latex, reading.tokens)]
+    found += [(other.confidence, other.latex, other.tokens) for other in reading.alternatives[: n_best - 1]]
+    return "\n".join(
+        f"{confidence:.4f}\t{format_formula(latex, tokens, output)}" for confidence, latex, tokens in found
+    )
+
+
+def _json_line(name: str, reading: "Reading | I2LError") -> str:
+    if isinstance(reading, I2LError):
+        typer.echo(f"{name}: {reading}", err=True)
+        return json.dumps({"image": name, "error": str(reading)})
+    return json.dumps({"image": name, **reading.to_dict()})

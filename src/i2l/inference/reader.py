@@ -1,0 +1,227 @@
+"""Images to LaTeX, in Python: prepare, encode, search, and say how sure and where.
+
+reader = Reader()
+reading = reader.read("formula.png")
+print(reading.latex, reading.confidence)
+"""
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from i2l.errors import I2LError
+from i2l.formulas.pretty import pretty_formula
+from i2l.formulas.tokens import FormulaError
+from i2l.images.canvas import FRAME_PX, centre, place_on_canvas
+from i2l.images.ink_symbols import find_pieces
+from i2l.images.open import ImageSource
+from i2l.images.prepare import Box, PreparedImage, prepare_image
+from i2l.inference.attention_boxes import DEFAULT_SHARE, attention_boxes, find_ink, visible_tokens
+from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
+from i2l.inference.guards import FormulaGuard
+from i2l.inference.loading import LoadedModel, load_model
+from i2l.inference.reading import Alternative, Reading
+from i2l.model.receptive_field import receptive_field
+
+SPARES = 4  # other readings that come for nothing
+MAX_PIECES = 1000  # of ink, to look for symbols among them: a formula has some hundreds, grain has thousands
+
+
+class Reader:
+    """Reads images of formulas. It keeps no state between calls: threads may share one."""
+
+    def __init__(
+        self,
+        model: str | Path | None = None,
+        *,
+        beam_width: int = 10,
+        n_best: int = 1,
+        guard: bool = True,
+        max_tokens: int = 170,
+        threads: int | None = None,
+        batch_size: int = 8,
+    ) -> None:
+        """Load a model.
+
+        Args:
+            model: the name of one in the box, a folder that `i2l export` wrote, or a checkpoint (which needs
+                torch); the model in the box if None.
+            beam_width: hypotheses that are followed at once; 1 is greedy.
+            n_best: readings that the search makes certain; `Reading.alternatives` holds at least one less.
+            guard: write only what is a formula, and stop repetition.
+            max_tokens: longest formula.
+            threads: for one call; all processors if None. The result does not depend on it.
+            batch_size: images that `read_many` reads together.
+
+        Raises:
+            ModelError: if there is no such model, or it is broken.
+        """
+        if min(beam_width, n_best, max_tokens, batch_size) < 1 or n_best > beam_width:
+            raise I2LError(
+                "beam_width, n_best, max_tokens and batch_size are at least 1, n_best at most the beam."
+            )
+        self.model: LoadedModel = load_model(model, threads=threads)
+        self._options = BeamOptions(width=beam_width, n_best=n_best, spares=SPARES, max_steps=max_tokens + 1)
+        self._guard = FormulaGuard(self.model.vocabulary) if guard else None
+        self._batch_size = batch_size
+
+    def prepare(self, source: ImageSource, *, scale: float | None = None) -> list[PreparedImage]:
+        """Turn an image into what the model reads; two forms if the scale is in doubt.
+
+        Raises:
+            ImageError: if there is no formula in it.
+        """
+        return prepare_image(
+            source, canvas_shape=self.model.config.canvas_shape, dpi=self.model.dpi, scale=scale
+        )
+
+    def read(self, source: ImageSource, *, scale: float | None = None) -> Reading:
+        """Read one image: a path, the bytes of a file, an array, or an open image.
+
+        Args:
+            source: the image.
+            scale: pixels of the model for one of the image; estimated if None.
+
+        Raises:
+            ImageError: if it cannot be read; the message says why and what to do.
+        """
+        started = time.perf_counter()
+        candidates = self.prepare(source, scale=scale)
+        found = self._search(candidates)
+        return self._best(candidates, found, seconds=time.perf_counter() - started)
+
+    @overload
+    def read_many(
+        self, sources: Iterable[ImageSource], *, scale: float | None = ..., errors: Literal["raise"] = ...
+    ) -> list[Reading]: ...
+
+    @overload
+    def read_many(
+        self, sources: Iterable[ImageSource], *, scale: float | None = ..., errors: Literal["return"]
+    ) -> list[Reading | I2LError]: ...
+
+    def read_many(
+        self,
+        sources: Iterable[ImageSource],
+        *,
+        scale: float | None = None,
+        errors: Literal["raise", "return"] = "raise",
+    ) -> list[Reading] | list[Reading | I2LError]:
+        """Read many images, those of about one size together; the readings come in the order of the images.
+
+        Args:
+            sources: the images, each as in `read`.
+            scale: as in `read`, for all of them.
+            errors: "return" puts the error in the place of a reading, "raise" stops at the first one.
+
+        Raises:
+            ImageError: for the first image that cannot be read, unless errors are returned.
+        """
+        results: list[Reading | I2LError | None] = []
+        jobs: list[tuple[int, PreparedImage]] = []
+        for index, source in enumerate(sources):
+            results.append(None)
+            try:
+                jobs += [(index, prepared) for prepared in self.prepare(source, scale=scale)]
+            except I2LError as error:
+                if errors == "raise":
+                    raise
+                results[index] = error
+        jobs.sort(key=lambda job: (job[1].pixels.shape[1], job[1].pixels.shape[0], job[0]))
+        tried: dict[int, tuple[list[PreparedImage], list[list[Hypothesis]], list[float]]] = {}
+        for first in range(0, len(jobs), self._batch_size):
+            batch = jobs[first : first + self._batch_size]
+            started = time.perf_counter()
+            found = self._search([prepared for _, prepared in batch])
+            seconds = (time.perf_counter() - started) / len(batch)
+            for (index, prepared), hypotheses in zip(batch, found, strict=True):
+                images, readings, times = tried.setdefault(index, ([], [], []))
+                images.append(prepared)
+                readings.append(hypotheses)
+                times.append(seconds)
+        for index, (images, readings, times) in tried.items():
+            results[index] = self._best(images, readings, seconds=sum(times))
+        return results  # type: ignore[return-value] # every place is filled
+
+    def _search(self, images: Sequence[PreparedImage]) -> list[list[Hypothesis]]:
+        canvases = place_on_canvas(
+            [image.pixels for image in images], canvas_shape=self.model.config.canvas_shape
+        )
+        backend = self.model.backend
+        return beam_search(
+            backend,
+            backend.encode(canvases),
+            arrays=backend.arrays,
+            options=self._options,
+            guard=self._guard,
+        )
+
+    def _best(
+        self, images: Sequence[PreparedImage], found: Sequence[list[Hypothesis]], *, seconds: float
+    ) -> Reading:
+        """Make the reading of one image from the form of it that was read with the best score."""
+        chosen = max(range(len(images)), key=lambda index: (found[index][0].score, -images[index].scale))
+        prepared, (best, *others) = images[chosen], found[chosen]
+        tokens = tuple(self.model.vocabulary.decode(best.token_ids))
+        latex = _readable(tokens)
+        length = len(tokens)
+        assert best.attention is not None
+        attention = best.attention[:length]
+        alternatives = [self._alternative(hypothesis) for hypothesis in others]
+        return Reading(
+            latex=latex,
+            tokens=tokens,
+            confidence=self._confidence(best),
+            log_prob=best.log_prob,
+            token_probabilities=np.exp(best.token_log_probs[:length]),
+            attention=attention,
+            boxes=self._boxes(tokens, attention, prepared),
+            alternatives=tuple(other for other in alternatives if other.latex != latex),
+            finished=best.finished,
+            seconds=seconds,
+            prepared=prepared,
+        )
+
+    def _boxes(
+        self, tokens: Sequence[str], attention: NDArray[np.float32], prepared: PreparedImage
+    ) -> tuple[Box | None, ...]:
+        """Find where in the file each token was read."""
+        height, width = self.model.config.canvas_shape
+        canvas = place_on_canvas([prepared.pixels], canvas_shape=(height, width))[0]
+        ink = find_ink(canvas)
+        if len(find_pieces(ink)) > MAX_PIECES:
+            return (None,) * len(tokens)
+        left = centre(prepared.pixels.shape[1], width) + FRAME_PX
+        top = centre(prepared.pixels.shape[0], height) + FRAME_PX
+        found = attention_boxes(
+            attention, field=receptive_field(self.model.config), ink=ink, share=DEFAULT_SHARE
+        )
+        return tuple(
+            prepared.to_file((box[0] - left, box[1] - top, box[2] - left, box[3] - top))
+            if box is not None and visible
+            else None
+            for box, visible in zip(found, visible_tokens(tokens), strict=True)
+        )
+
+    def _alternative(self, hypothesis: Hypothesis) -> Alternative:
+        tokens = tuple(self.model.vocabulary.decode(hypothesis.token_ids))
+        return Alternative(latex=_readable(tokens), tokens=tokens, confidence=self._confidence(hypothesis))
+
+    def _confidence(self, hypothesis: Hypothesis) -> float:
+        probability = math.exp(hypothesis.log_prob)
+        calibration = self.model.calibration
+        return float(calibration(probability)) if calibration else probability
+
+
+def _readable(tokens: Sequence[str]) -> str:
+    """Give the LaTeX a person would write; without a guard tokens may be no formula, and stay as they are."""
+    formula = " ".join(tokens)
+    try:
+        return pretty_formula(formula)
+    except FormulaError:
+        return formula

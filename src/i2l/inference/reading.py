@@ -1,0 +1,92 @@
+"""What a reader found: LaTeX, how sure it is, where each token was read, and what else it might be."""
+
+import base64
+import html
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from i2l.images.prepare import Box, PreparedImage
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Another reading of the same image."""
+
+    latex: str
+    tokens: tuple[str, ...]
+    confidence: float
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One image, read. In a notebook it shows itself."""
+
+    latex: str  # as a person would write it
+    tokens: tuple[str, ...]  # canonical
+    confidence: float  # that all of it is right; calibrated if the model is
+    log_prob: float  # that the model gives it
+    token_probabilities: NDArray[np.float32]  # of each token, given those before it
+    attention: NDArray[np.float32]  # tokens x rows x columns of the model's grid
+    boxes: tuple[Box | None, ...]  # of each token in pixels of the file; None for one that draws nothing
+    alternatives: tuple[Alternative, ...]  # best first
+    finished: bool  # False if it was cut at the limit of tokens
+    seconds: float  # that it took, in its batch
+    prepared: PreparedImage  # what the model saw
+
+    @property
+    def formula(self) -> str:
+        """The canonical tokens joined by spaces."""
+        return " ".join(self.tokens)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give it as JSON values, without attention."""
+        return {
+            "latex": self.latex,
+            "confidence": round(self.confidence, 4),
+            "tokens": [
+                {
+                    "text": token,
+                    "probability": round(float(probability), 4),
+                    "box": None if box is None else [round(value, 1) for value in box],
+                }
+                for token, probability, box in zip(
+                    self.tokens, self.token_probabilities, self.boxes, strict=True
+                )
+            ],
+            "alternatives": [
+                {"latex": other.latex, "confidence": round(other.confidence, 4)}
+                for other in self.alternatives
+            ],
+            "finished": self.finished,
+            "size": list(self.prepared.file_size_px),
+            "scale": round(self.prepared.scale, 4),
+            "seconds": round(self.seconds, 4),
+        }
+
+    def _repr_html_(self) -> str:
+        """Show the image with the boxes, and the formula typeset by the notebook."""
+        height, width = self.prepared.pixels.shape
+        file = io.BytesIO()
+        Image.fromarray(self.prepared.pixels).save(file, "PNG")
+        picture = base64.b64encode(file.getvalue()).decode()
+        shapes = []
+        for token, probability, box in zip(self.tokens, self.token_probabilities, self.boxes, strict=True):
+            if box is None:
+                continue
+            left, top, right, bottom = self.prepared.from_file(box)
+            shapes.append(
+                f'<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{bottom - top:.1f}" '
+                f'fill="#06c" fill-opacity="0.06" stroke="#06c" stroke-opacity="0.5" stroke-width="0.7">'
+                f"<title>{html.escape(token)}  {probability:.0%}</title></rect>"
+            )
+        return (
+            f'<div><svg viewBox="0 0 {width} {height}" width="{width}" style="background:#fff">'
+            f'<image href="data:image/png;base64,{picture}" width="{width}" height="{height}"/>'
+            f"{''.join(shapes)}</svg><p>$${html.escape(self.latex)}$$</p>"
+            f"<code>{html.escape(self.latex)}</code> <small>{self.confidence:.0%}</small></div>"
+        )
