@@ -26,8 +26,9 @@ def write_report(
     *,
     visuals: Sequence[VisualSample] = (),
     inputs: Sequence[bytes] = (),
+    sections: Sequence[str] = (),
 ) -> None:
-    """Write the report; ``visuals`` and ``inputs`` are the images of the gallery."""
+    """Write the report; ``visuals`` and ``inputs`` are the images of the gallery, ``sections`` more HTML."""
     samples, left_out = gallery_scripts(result, visuals, inputs)
     page = files("i2l.evaluation").joinpath("page")
     parts = {
@@ -36,6 +37,7 @@ def write_report(
         "HEAD": _head(result),
         "FIGURES": _figures(result),
         "BREAKDOWNS": _breakdowns(result),
+        "SECTIONS": "\n".join(sections),
         "GALLERY_NOTE": _gallery_note(left_out),
         "SAMPLES": samples,
         "SCRIPT": page.joinpath("gallery.js").read_text(encoding="utf-8"),
