@@ -9,7 +9,11 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from i2l.evaluation.progress import EvaluationProgress
+    from i2l.evaluation.reading import ReadOptions
     from i2l.evaluation.run import EvaluationOptions
+    from i2l.evaluation.samples import Samples
+    from i2l.evaluation.trial import Trial
 
 
 def evaluate(
@@ -17,18 +21,35 @@ def evaluate(
         Path | None, typer.Option(help="Formulas of any reader, one a line, or NAME<tab>FORMULA.")
     ] = None,
     references: Annotated[Path | None, typer.Option(help="What they should be, in the same form.")] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Model folder, checkpoint or run, or the name of a bundled model.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Dataset for the model to read.")] = None,
+    split: Annotated[str, typer.Option(help="Split of the dataset.")] = "val",
+    images: Annotated[Path | None, typer.Option(help="... or a folder of images ...")] = None,
+    labels: Annotated[Path | None, typer.Option(help="... with a file of NAME<tab>FORMULA.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for results.json and report.html.")] = Path("evaluation"),
     compare: Annotated[
         tuple[Path, Path] | None,
         typer.Option(help="Test two results.json (or their folders) against each other; reads nothing else."),
     ] = None,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(help="Have the model read the targets disturbed: scale=0.4:2.5, blur=0:3, font=all."),
+    ] = None,
+    sweep_samples: Annotated[int, typer.Option(help="Samples of a sweep; 0 for all.", min=0)] = 500,
+    limit: Annotated[int, typer.Option(help="Only the first so many samples; 0 for all.", min=0)] = 0,
     as_is: Annotated[
         bool,
-        typer.Option(
-            "--as-is", help="Compare the text as it stands, split at spaces; else in canonical tokens."
-        ),
+        typer.Option("--as-is", help="Compare text as it stands, split at spaces; else in canonical tokens."),
     ] = False,
     text_only: Annotated[bool, typer.Option("--text-only", help="Render nothing; needs no TeX.")] = False,
+    beam_width: Annotated[int, typer.Option(help="Of the model's search; 1 is greedy.", min=1)] = 10,
+    guard: Annotated[
+        bool, typer.Option("--guard", help="Let the model write only well-formed formulas.")
+    ] = False,
+    batch_size: Annotated[int, typer.Option(help="Images that the model reads at once.", min=1)] = 32,
+    device: Annotated[str, typer.Option(help="Of a checkpoint: auto, cpu or cuda.")] = "auto",
     rounds: Annotated[int, typer.Option(help="Resamplings for the intervals.", min=10)] = 1000,
     processes: Annotated[int, typer.Option(help="At once.", min=1)] = os.cpu_count() or 1,
 ) -> None:
@@ -36,9 +57,11 @@ def evaluate(
 
     Examples:
 
-        i2l evaluate --predictions pix2tex.txt --references targets.txt --out results/pix2tex
+        i2l evaluate --predictions pix2tex.tsv --references labels.tsv --out results/pix2tex
 
-        i2l evaluate --compare results/pix2tex results/ours
+        i2l evaluate --model runs/nopool --data data/90k --out results/nopool --sweep scale=0.4:2.5
+
+        i2l evaluate --compare results/pix2tex results/nopool
     """
     from rich.console import Console
 
@@ -50,12 +73,40 @@ def evaluate(
     if compare is not None:
         _compare(compare, rounds, console)
         return
+    from i2l.evaluation.progress import EvaluationProgress
     from i2l.evaluation.run import EvaluationOptions
 
-    options = EvaluationOptions(canonical=not as_is, render=not text_only, rounds=rounds, processes=processes)
-    if predictions is None or references is None:
-        raise typer.BadParameter("Give --predictions and --references, or --compare.")
-    _evaluate_files(predictions, references, out, options, console)
+    # A model's own tokens are canonical already, and what it wrote wrong stays wrong.
+    options = EvaluationOptions(
+        canonical=not as_is and model is None, render=not text_only, rounds=rounds, processes=processes
+    )
+    with EvaluationProgress() as progress:
+        if model is not None:
+            from i2l.evaluation.reading import ReadOptions
+
+            samples = _find_samples(data, split, images, labels, limit, processes)
+            reading = ReadOptions(beam_width=beam_width, guard=guard, batch_size=batch_size, device=device)
+            trial = _try_model(model, samples, sweep or [], sweep_samples, options, reading, progress)
+        elif predictions is not None and references is not None and not sweep:
+            trial = _score_files(predictions, references, options, progress)
+        else:
+            raise typer.BadParameter(
+                "Give --predictions and --references; or --model with --data, or with --images and --labels"
+                " (only a model can --sweep); or --compare."
+            )
+    _write(trial, out, console)
+
+
+def _find_samples(
+    data: Path | None, split: str, images: Path | None, labels: Path | None, limit: int, processes: int
+) -> "Samples":
+    from i2l.evaluation.samples import find_pictures, load_split
+
+    if data is not None:
+        return load_split(data, split, limit=limit, jobs=processes)
+    if images is not None and labels is not None:
+        return find_pictures(images, labels, limit=limit)
+    raise typer.BadParameter("A --model needs --data, or --images and --labels.")
 
 
 def _compare(paths: tuple[Path, Path], rounds: int, console: "Console") -> None:
@@ -67,15 +118,13 @@ def _compare(paths: tuple[Path, Path], rounds: int, console: "Console") -> None:
     print_differences(differences, console, names=(str(paths[0]), str(paths[1])))
 
 
-def _evaluate_files(
-    predictions: Path, references: Path, out: Path, options: "EvaluationOptions", console: "Console"
-) -> None:
+def _score_files(
+    predictions: Path, references: Path, options: "EvaluationOptions", progress: "EvaluationProgress"
+) -> "Trial":
     from i2l.evaluation.pairs import pair_files
-    from i2l.evaluation.progress import EvaluationProgress
-    from i2l.evaluation.report import write_report
-    from i2l.evaluation.results import describe_file, save_results
+    from i2l.evaluation.results import describe_file
     from i2l.evaluation.run import evaluate_pairs
-    from i2l.evaluation.terminal import print_results
+    from i2l.evaluation.trial import Trial
 
     pairs = pair_files(references, predictions)
     source = {
@@ -83,9 +132,40 @@ def _evaluate_files(
         "predictions": describe_file(predictions),
         "references": describe_file(references),
     }
-    with EvaluationProgress() as progress:
-        evaluation = evaluate_pairs(pairs, options=options, source=source, progress=progress)
-    save_results(evaluation.result, out / "results.json")
-    write_report(evaluation.result, out / "report.html", visuals=evaluation.visuals)
-    print_results(evaluation.result, console)
+    return Trial(evaluate_pairs(pairs, options=options, source=source, progress=progress), inputs=[])
+
+
+def _try_model(
+    model: Path,
+    samples: "Samples",
+    sweeps: list[str],
+    sweep_samples: int,
+    options: "EvaluationOptions",
+    reading: "ReadOptions",
+    progress: "EvaluationProgress",
+) -> "Trial":
+    from i2l.evaluation.reading import BatchReader
+    from i2l.evaluation.sweep import parse_sweep
+    from i2l.evaluation.trial import try_model
+
+    return try_model(
+        BatchReader(model, reading),
+        samples,
+        options=options,
+        read_options=reading,
+        sweeps=[parse_sweep(sweep) for sweep in sweeps],
+        sweep_samples=sweep_samples,
+        progress=progress,
+    )
+
+
+def _write(trial: "Trial", out: Path, console: "Console") -> None:
+    from i2l.evaluation.report import write_report
+    from i2l.evaluation.results import save_results
+    from i2l.evaluation.terminal import print_results
+
+    result = trial.evaluation.result
+    save_results(result, out / "results.json")
+    write_report(result, out / "report.html", visuals=trial.evaluation.visuals, inputs=trial.inputs)
+    print_results(result, console)
     console.print(f"\nWritten: {out / 'results.json'}, {out / 'report.html'}", soft_wrap=True)

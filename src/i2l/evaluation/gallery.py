@@ -41,7 +41,8 @@ def gallery_scripts(
     Args:
         result: the samples and their scores.
         visuals: their renders, or nothing.
-        inputs: for each sample the PNG that was read, empty if it looks like the target's render; or nothing.
+        inputs: for each sample the image that was read, as WebP, empty if it looks like the target's render;
+            or nothing.
     """
     categories = [sample_category(result, index) for index in range(len(result))]
     drawn = _within_budget(categories, visuals, inputs)
@@ -113,5 +114,5 @@ def _base64(content: bytes) -> str:
 
 
 def _script(identifier: str, content: object) -> str:
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return f'<script type="application/json" id="{identifier}">{text}</script>'

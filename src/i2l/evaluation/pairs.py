@@ -4,7 +4,6 @@ A file holds one formula a line, either alone or after a name and a tab (`17.png
 Named lines are matched by name, others by their place in the file.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -109,17 +108,6 @@ def read_targets(path: Path) -> FormulaFile:
     return gold
 
 
-def pair_predictions(targets: FormulaFile, predictions: Mapping[str, str]) -> Pairs:
-    """Pair named targets with predictions that are at hand."""
-    names = target_names(targets)
-    found = [predictions.get(name, "") for name in names]
-    faults = {
-        "missing": [name for name in names if name not in predictions],
-        "empty": [name for name in names if not predictions.get(name, "missing")],
-    }
-    return Pairs(names, targets.formulas, found, _complete(faults, targets))
-
-
 def target_names(targets: FormulaFile) -> list[str]:
     """The names of the targets; the number of the line where they have none."""
     return targets.names or [str(number + 1) for number in range(len(targets.formulas))]
@@ -135,7 +123,7 @@ def _pair_by_place(gold: FormulaFile, found: FormulaFile) -> Pairs:
             for index, formula in enumerate(formulas)
             if not formula and index not in found.malformed
         ],
-        "extra": _lines(range(len(names), len(found.formulas))),
+        "extra": [f"line {index + 1}" for index in range(len(names), len(found.formulas))],
         "malformed": [
             f"{names[index]}: {why}" for index, why in found.malformed.items() if index < len(names)
         ],
@@ -172,7 +160,3 @@ def _complete(faults: dict[str, list[str]], gold: FormulaFile) -> dict[str, list
     names = target_names(gold)
     faults["empty target"] = [name for name, formula in zip(names, gold.formulas, strict=True) if not formula]
     return {kind: places for kind, places in faults.items() if places}
-
-
-def _lines(indices: Sequence[int]) -> list[str]:
-    return [f"line {index + 1}" for index in indices]

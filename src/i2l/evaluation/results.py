@@ -83,7 +83,7 @@ def save_results(result: EvaluationResult, path: Path) -> None:
     }
     content = {
         "format": FORMAT,
-        "versions": package_versions(),
+        "versions": package_versions() | ({"pdftex": tex_version()} if result.options["render"] else {}),
         "source": result.source,
         "options": result.options,
         "num_samples": len(result),

@@ -98,6 +98,9 @@ def run_sweep(
     """Draw the targets in every style of a sweep, have them read, and score.
 
     A target that one of the styles cannot draw is left out of all, so that the points of the curve compare.
+
+    Raises:
+        SweepError: if none is left.
     """
     latex = [prepare_formula(target, canonical=True).latex for target in targets]
     images = {

@@ -45,9 +45,9 @@ function element(tag, className, ...children) {
   return made;
 }
 
-function picture(base64) {
+function picture(base64, kind = "png") {
   const image = new Image();
-  image.src = `data:image/png;base64,${base64}`;
+  image.src = `data:image/${kind};base64,${base64}`;
   return image;
 }
 
@@ -89,7 +89,7 @@ async function difference(item, canvas) {
 function pictures(item) {
   const rows = element("div", "pictures");
   const add = (label, ...content) => rows.append(element("span", "", label), element("div", "paper", ...content));
-  if (item.inputImage) add("Image", picture(item.inputImage));
+  if (item.inputImage) add("Image", picture(item.inputImage, "webp"));
   add("Target", item.targetImage ? picture(item.targetImage) : "cannot be rendered");
   if (item.predictionImage) add("Prediction", picture(item.predictionImage));
   else add("Prediction", item.scores.strict_match ? "the same picture" : item.message || "no picture");

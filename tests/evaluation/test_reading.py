@@ -1,0 +1,172 @@
+"""A model tried on samples: batches change nothing, what does not fit is said, hashes tell models apart."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from i2l.config import ModelConfig, ObjectiveConfig, TrainConfig
+from i2l.dataset.sources import text_sources
+from i2l.evaluation.pairs import PairsError
+from i2l.evaluation.reading import BatchReader, ReadOptions
+from i2l.evaluation.results import save_results
+from i2l.evaluation.run import EvaluationOptions
+from i2l.evaluation.samples import find_pictures, load_split
+from i2l.evaluation.trial import try_model
+from i2l.formulas.vocabulary import Vocabulary
+from i2l.inference.reader import Reader
+from i2l.model.checkpoint import save_checkpoint
+from i2l.model.recognizer import Recognizer
+
+TOKENS = ["x", "+", "=", *"abcdef"]
+CONFIG = ModelConfig(
+    height_px=64,
+    width_px=96,
+    channels=(3, 4, 5, 6, 8),
+    attention_units=(12, 7),
+    embedding_units=5,
+    lstm_units=9,
+    init_units=6,
+    output_units=13,
+)
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    def save(vocabulary, seed=0):
+        torch.manual_seed(seed)
+        model = Recognizer(CONFIG, vocab_size=len(vocabulary))
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(3)  # so that readings differ
+        path = tmp_path / f"checkpoint-{seed}"
+        save_checkpoint(
+            path,
+            step=1,
+            weights=model.state_dict(),
+            config={
+                "model": CONFIG.to_dict(),
+                "objective": ObjectiveConfig().to_dict(),
+                "training": TrainConfig().to_dict(),
+            },
+            vocabulary=vocabulary,
+            metrics={},
+            training_state=None,
+        )
+        return path
+
+    return save
+
+
+def random_images(num_images):
+    generator = np.random.default_rng(0)
+    shapes = generator.integers(4, 60, size=(num_images, 2))
+    return [generator.integers(0, 256, shape, dtype=np.uint8) for shape in shapes]
+
+
+def test_batches_change_no_reading(checkpoint):
+    path = checkpoint(Vocabulary.from_formula_tokens(TOKENS))
+    images = random_images(7)
+    singly = BatchReader(path, ReadOptions(beam_width=2, batch_size=1, device="cpu")).read(images)
+    together = BatchReader(path, ReadOptions(beam_width=2, batch_size=4, device="cpu")).read(images)
+    assert singly == together
+    assert len(set(singly)) > 1
+    assert all(set(reading.split()) <= set(TOKENS) for reading in singly)
+
+
+def test_an_image_that_does_not_fit_gives_nothing(checkpoint):
+    reader = BatchReader(checkpoint(Vocabulary.from_formula_tokens(TOKENS)), ReadOptions(beam_width=1))
+    images = [*random_images(1), np.zeros((65, 10), np.uint8), np.zeros((10, 97), np.uint8)]
+    assert [reader.fits(pixels) for pixels in images] == [True, False, False]
+    assert reader.read(images)[1:] == ["", ""]
+
+
+def test_hashes_tell_models_apart(checkpoint):
+    vocabulary = Vocabulary.from_formula_tokens(TOKENS)
+    hashes = [
+        BatchReader(path, ReadOptions()).describe()["sha256"]
+        for path in (checkpoint(vocabulary, 0), checkpoint(vocabulary, 1), checkpoint(vocabulary, 1))
+    ]
+    assert hashes[0] != hashes[1]
+    assert hashes[1] == hashes[2]
+
+
+def test_trial_on_a_dataset(checkpoint, small_build, tmp_path):
+    (tmp_path / "a.txt").write_text("\n".join(f"x + {a} = {b}" for a in "abcdef" for b in "abcdef"))
+    dataset = small_build(text_sources([tmp_path / "a.txt"]))
+    samples = load_split(dataset.path, "train", limit=6, jobs=1)
+    assert len(samples.images) == len(samples.targets) == 6
+    read_options = ReadOptions(beam_width=1, device="cpu")
+    reader = BatchReader(checkpoint(dataset.vocabulary), read_options)
+    trial = try_model(
+        reader,
+        samples,
+        options=EvaluationOptions(canonical=False, render=False, rounds=10, processes=1),
+        read_options=read_options,
+    )
+    result = trial.evaluation.result
+    assert [" ".join(tokens) for tokens in result.targets] == samples.targets
+    assert [" ".join(tokens) for tokens in result.predictions] == reader.read(samples.images)
+    save_results(result, tmp_path / "results.json")
+    source = json.loads((tmp_path / "results.json").read_text())["source"]
+    assert len(source["model"]["sha256"]) == len(source["dataset"]["sha256"]) == 64
+    assert source["dataset"]["split"] == "train"
+    assert source["reading"]["beam_width"] == 1
+
+
+def draw_pictures(folder, num_pictures):
+    """Pictures of a few black letters' worth of strokes, at several scales."""
+    folder.mkdir()
+    generator = np.random.default_rng(1)
+    for number in range(num_pictures):
+        zoom = 1 + number % 3
+        pixels = np.full((30 * zoom, 70 * zoom), 255, dtype=np.uint8)
+        for _ in range(4):
+            top, left = generator.integers(4 * zoom, 12 * zoom), generator.integers(2 * zoom, 60 * zoom)
+            pixels[top : top + 12 * zoom, left : left + 2 * zoom] = 0
+            pixels[top + 10 * zoom : top + 12 * zoom, left : left + 7 * zoom] = 0
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+
+
+def test_pictures_are_read_as_by_the_reader(checkpoint, tmp_path):
+    path = checkpoint(Vocabulary.from_formula_tokens(TOKENS))
+    draw_pictures(tmp_path / "pictures", 6)
+    pictures = sorted((tmp_path / "pictures").iterdir())
+    ours = BatchReader(path, ReadOptions(beam_width=3, batch_size=4, device="cpu")).read_pictures(pictures)
+    readings = Reader(path, beam_width=3, guard=False, batch_size=2).read_many(pictures)
+    assert ours == [" ".join(reading.tokens) for reading in readings]
+
+
+def test_trial_on_a_folder(checkpoint, tmp_path):
+    folder = tmp_path / "pictures"
+    draw_pictures(folder, 4)
+    (folder / "broken.png").write_bytes(b"no image")
+    names = ["0.png", "broken.png", "nowhere.png", "1.png", "2.png"]
+    labels = tmp_path / "labels.tsv"
+    labels.write_text("".join(f"{name}\tx + a\n" for name in names))
+    read_options = ReadOptions(beam_width=1, device="cpu")
+    trial = try_model(
+        BatchReader(checkpoint(Vocabulary.from_formula_tokens(TOKENS)), read_options),
+        find_pictures(folder, labels),
+        options=EvaluationOptions(canonical=False, render=False, rounds=10, processes=1),
+        read_options=read_options,
+    )
+    result = trial.evaluation.result
+    assert len(result) == 5
+    assert result.predictions[1] == result.predictions[2] == []
+    assert result.faults["picture missing"] == ["nowhere.png"]
+    assert result.faults["picture without label"] == ["3.png"]
+    assert [place.partition(":")[0] for place in result.faults["picture not read"]] == [
+        "broken.png",
+        "nowhere.png",
+    ]
+
+
+def test_labels_must_name_pictures(tmp_path):
+    (tmp_path / "labels").write_text("x + a\n")
+    with pytest.raises(PairsError, match="must name"):
+        find_pictures(tmp_path, tmp_path / "labels")
+    with pytest.raises(PairsError, match="no folder"):
+        find_pictures(tmp_path / "nowhere", tmp_path / "labels")
