@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def evaluate(
     predictions: Annotated[
-        Path | None, typer.Option(help="Formulas of any reader, one a line, or NAME<tab>FORMULA.")
+        Path | None, typer.Option(help="Formulas of any reader, one a line, or name, tab and formula.")
     ] = None,
     references: Annotated[Path | None, typer.Option(help="What they should be, in the same form.")] = None,
     model: Annotated[
@@ -27,7 +27,7 @@ def evaluate(
     data: Annotated[Path | None, typer.Option(help="Dataset for the model to read.")] = None,
     split: Annotated[str, typer.Option(help="Split of the dataset.")] = "val",
     images: Annotated[Path | None, typer.Option(help="... or a folder of images ...")] = None,
-    labels: Annotated[Path | None, typer.Option(help="... with a file of NAME<tab>FORMULA.")] = None,
+    labels: Annotated[Path | None, typer.Option(help="... with a file of names, tabs and formulas.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for results.json and report.html.")] = Path("evaluation"),
     compare: Annotated[
         tuple[Path, Path] | None,
