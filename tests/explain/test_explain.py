@@ -88,6 +88,8 @@ def test_explanation_agrees_with_the_reading(checkpoint, file):
         [token.probability for token in tokens], reading.token_probabilities, atol=1e-4
     )
     assert explanation.latex == reading.latex
+    for token, box in zip(tokens, reading.boxes, strict=True):
+        assert token.box == (box and pytest.approx(box))
     assert explanation.image.size == (260, 70)
     for token in tokens:
         assert token.text not in [other for other, _ in token.alternatives]

@@ -38,3 +38,9 @@ def drawn(*boxes):
 )
 def test_symbols_of_several_pieces(pieces, expected):
     assert sorted(map(tuple, find_symbols(drawn(*pieces)).tolist())) == expected
+
+
+def test_grain_is_not_paired():
+    ink = np.zeros((130, 1090), np.bool_)
+    ink[::4, ::4] = True
+    assert len(find_symbols(ink)) == ink.sum()

@@ -17,6 +17,7 @@ _MAX_GAP_PX: Final = 10  # between bars of one symbol
 _WIDEST_PX: Final = 40  # of such bars; a fraction's bar over a root of its width is another symbol
 _DOT_PX: Final = 6  # of an i or a j, at most; and its gap
 _STEM_PX: Final = 16
+_MAX_PIECES: Final = 2000  # more is grain: every pair of them would take minutes
 _COVERED: Final = 0.8  # of a width
 
 
@@ -27,6 +28,8 @@ def find_symbols(ink: Ink) -> Boxes:
     a stem (`i`). Letters that touch are one symbol too.
     """
     pieces = find_pieces(ink)
+    if len(pieces) > _MAX_PIECES:
+        return pieces
     width = pieces[:, 2] - pieces[:, 0]
     height = pieces[:, 3] - pieces[:, 1]
     first, second = np.triu_indices(len(pieces), 1)
