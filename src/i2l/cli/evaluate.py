@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from i2l.evaluation.progress import EvaluationProgress
-    from i2l.evaluation.reading import ReadOptions
+    from i2l.evaluation.reading import BatchReader, ReadOptions
     from i2l.evaluation.run import EvaluationOptions
     from i2l.evaluation.samples import Samples
     from i2l.evaluation.trial import Trial
+    from i2l.explain.localization_run import LocalizationReport
 
 
 def evaluate(
@@ -39,6 +40,13 @@ def evaluate(
     ] = None,
     sweep_samples: Annotated[int, typer.Option(help="Samples of a sweep; 0 for all.", min=0)] = 500,
     limit: Annotated[int, typer.Option(help="Only the first so many samples; 0 for all.", min=0)] = 0,
+    localization: Annotated[
+        bool,
+        typer.Option(
+            "--localization",
+            help="Measure attention against the dataset's boxes; needs a --model and --data.",
+        ),
+    ] = False,
     as_is: Annotated[
         bool,
         typer.Option("--as-is", help="Compare text as it stands, split at spaces; else in canonical tokens."),
@@ -80,13 +88,23 @@ def evaluate(
     options = EvaluationOptions(
         canonical=not as_is and model is None, render=not text_only, rounds=rounds, processes=processes
     )
+    localized = None
+    if localization:
+        if model is None or data is None:
+            raise typer.BadParameter("--localization needs a --model and --data.")
+        from i2l.explain.localization_run import require_boxes
+
+        require_boxes(data, split)
     with EvaluationProgress() as progress:
         if model is not None:
-            from i2l.evaluation.reading import ReadOptions
+            from i2l.evaluation.reading import BatchReader, ReadOptions
 
             samples = _find_samples(data, split, images, labels, limit, processes)
             reading = ReadOptions(beam_width=beam_width, guard=guard, batch_size=batch_size, device=device)
-            trial = _try_model(model, samples, sweep or [], sweep_samples, options, reading, progress)
+            reader = BatchReader(model, reading)
+            trial = _try_model(reader, samples, sweep or [], sweep_samples, options, reading, progress)
+            if localization and data is not None:
+                localized = _localize(reader, data, split, trial, progress, console)
         elif predictions is not None and references is not None and not sweep:
             trial = _score_files(predictions, references, options, progress)
         else:
@@ -94,7 +112,7 @@ def evaluate(
                 "Give --predictions and --references; or --model with --data, or with --images and --labels"
                 " (only a model can --sweep); or --compare."
             )
-    _write(trial, out, console)
+    _write(trial, localized, out, console)
 
 
 def _find_samples(
@@ -136,7 +154,7 @@ def _score_files(
 
 
 def _try_model(
-    model: Path,
+    reader: "BatchReader",
     samples: "Samples",
     sweeps: list[str],
     sweep_samples: int,
@@ -144,12 +162,11 @@ def _try_model(
     reading: "ReadOptions",
     progress: "EvaluationProgress",
 ) -> "Trial":
-    from i2l.evaluation.reading import BatchReader
     from i2l.evaluation.sweep import parse_sweep
     from i2l.evaluation.trial import try_model
 
     return try_model(
-        BatchReader(model, reading),
+        reader,
         samples,
         options=options,
         read_options=reading,
@@ -159,13 +176,55 @@ def _try_model(
     )
 
 
-def _write(trial: "Trial", out: Path, console: "Console") -> None:
+def _localize(
+    reader: "BatchReader",
+    data: Path,
+    split: str,
+    trial: "Trial",
+    progress: "EvaluationProgress",
+    console: "Console",
+) -> "LocalizationReport | None":
+    """Measure attention; if that cannot be done, say why: the other scores are worth keeping."""
+    from i2l.explain.localization_run import localize_model
+    from i2l.explain.localized_tokens import LocalizationError
+
+    result = trial.evaluation.result
+    try:
+        return localize_model(
+            reader,
+            data=data,
+            split=split,
+            readings=[" ".join(tokens) for tokens in result.predictions],
+            rounds=result.options["rounds"],
+            jobs=result.options["processes"],
+            progress=progress,
+        )
+    except LocalizationError as error:
+        console.print(f"[yellow]No localisation:[/] {error}", soft_wrap=True)
+        return None
+
+
+def _write(trial: "Trial", localized: "LocalizationReport | None", out: Path, console: "Console") -> None:
     from i2l.evaluation.report import write_report
     from i2l.evaluation.results import save_results
     from i2l.evaluation.terminal import print_results
 
     result = trial.evaluation.result
     save_results(result, out / "results.json")
-    write_report(result, out / "report.html", visuals=trial.evaluation.visuals, inputs=trial.inputs)
+    write_report(
+        result,
+        out / "report.html",
+        visuals=trial.evaluation.visuals,
+        inputs=trial.inputs,
+        sections=[localized.section] if localized else [],
+    )
     print_results(result, console)
-    console.print(f"\nWritten: {out / 'results.json'}, {out / 'report.html'}", soft_wrap=True)
+    written = [out / "results.json", out / "report.html"]
+    if localized:
+        from i2l.explain.localization_run import save_localization
+        from i2l.explain.terminal import print_localization
+
+        save_localization(localized, out / "localization.json", source=result.source)
+        print_localization(localized.result, console)
+        written.append(out / "localization.json")
+    console.print(f"\nWritten: {', '.join(map(str, written))}", soft_wrap=True)

@@ -39,13 +39,13 @@ class BatchReader:
         Raises:
             I2LError: if there is none, it is broken, or torch is needed and not installed.
         """
-        self._model = load_model(model, device=_choose_device(options.device))
-        self._guard = FormulaGuard(self._model.vocabulary) if options.guard else None
+        self.model = load_model(model, device=_choose_device(options.device))
+        self._guard = FormulaGuard(self.model.vocabulary) if options.guard else None
         self._beam = BeamOptions(
             width=options.beam_width, length_penalty=options.length_penalty, keep_attention=False
         )
         self._batch_size = options.batch_size
-        self.path = self._model.path
+        self.path = self.model.path
 
     def describe(self) -> dict[str, Any]:
         """Where the model is, and a hash of all that makes it read as it does."""
@@ -54,7 +54,7 @@ class BatchReader:
 
     def fits(self, pixels: Pixels) -> bool:
         """Whether the canvas has room for an image."""
-        height, width = (side - 2 * FRAME_PX for side in self._model.config.canvas_shape)
+        height, width = (side - 2 * FRAME_PX for side in self.model.config.canvas_shape)
         return bool(pixels.shape[0] <= height and pixels.shape[1] <= width)
 
     def read(self, images: Sequence[Pixels], *, progress: Progress | None = None) -> list[str]:
@@ -76,7 +76,7 @@ class BatchReader:
             readings.append("")
             try:
                 prepared = prepare_image(
-                    picture, canvas_shape=self._model.config.canvas_shape, dpi=self._model.dpi
+                    picture, canvas_shape=self.model.config.canvas_shape, dpi=self.model.dpi
                 )
             except I2LError as error:
                 readings[index] = error
@@ -94,12 +94,12 @@ class BatchReader:
         return readings
 
     def _formula(self, hypothesis: Hypothesis) -> str:
-        return " ".join(self._model.vocabulary.decode(hypothesis.token_ids))
+        return " ".join(self.model.vocabulary.decode(hypothesis.token_ids))
 
     def _search(self, images: Sequence[Pixels], progress: Progress | None) -> list[Hypothesis]:
         order = sorted(range(len(images)), key=lambda index: images[index].shape[::-1])  # alike ones together
         found: dict[int, Hypothesis] = {}
-        backend, canvas_shape = self._model.backend, self._model.config.canvas_shape
+        backend, canvas_shape = self.model.backend, self.model.config.canvas_shape
         for start in range(0, len(order), self._batch_size):
             batch = order[start : start + self._batch_size]
             canvases = place_on_canvas([images[index] for index in batch], canvas_shape=canvas_shape)

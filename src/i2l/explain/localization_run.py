@@ -1,34 +1,34 @@
 """Localisation of a model on a dataset: readings replayed for their attention, measured, written down."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from html import escape
-from importlib.resources import files
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from i2l.config import ModelConfig
+from i2l.dataset.format import DatasetReader, Split
+from i2l.evaluation.reading import BatchReader
+from i2l.evaluation.run import Progress
 from i2l.explain.attention_claims import AttentionClaims, measure_claims
-from i2l.explain.box_fit import ShareFit
+from i2l.explain.box_fit import BoxError, ShareFit
 from i2l.explain.localization import LocalizationResult, evaluate_localization, fit_localization
 from i2l.explain.localization_report import localization_section
-from i2l.explain.localized_tokens import LocalizationSample
+from i2l.explain.localized_tokens import LocalizationError, LocalizationSample
 from i2l.explain.replay import replay_tokens
 from i2l.files import atomic_write
-from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.canvas import FRAME_PX, place_on_canvas
 from i2l.images.ink_symbols import Ink
-from i2l.inference.attention_boxes import Box, find_ink
-from i2l.inference.backends import Backend
+from i2l.inference.attention_boxes import DEFAULT_SHARE, find_ink
+from i2l.inference.loading import LoadedModel
 from i2l.model.receptive_field import ReceptiveField, receptive_field
 
+VALIDATION: Final = "val"
+_NUM_FITTED: Final = 500  # samples that the share of attention is fitted on
 _NUM_GALLERY: Final = 200  # samples that the gallery is chosen from
-_BATCH: Final = 32
+_BATCH: Final = 32  # images of about one size, replayed together
 
 
 @dataclass(frozen=True)
@@ -41,53 +41,98 @@ class LocalizationReport:
     section: str  # HTML
 
 
-class LocalizationModel:
-    """A model whose readings can be replayed."""
+def require_boxes(data: Path, split: str) -> None:
+    """Refuse a dataset without boxes, before anything is read.
 
-    def __init__(self, backend: Backend, *, vocabulary: Vocabulary, config: ModelConfig) -> None:
-        self._backend = backend
-        self._vocabulary = vocabulary
-        self._config = config
-        self.field = receptive_field(config)
+    Raises:
+        LocalizationError: if no sample of the split has boxes.
+    """
+    rows = DatasetReader(data).split(split)
+    if not any(rows.boxes(range(len(rows)))):
+        raise LocalizationError(f"{data} has no boxes of tokens; build it again with --boxes.")
 
-    def replay(
-        self,
-        *,
-        names: Sequence[str],
-        targets: Sequence[str],
-        images: Sequence[npt.NDArray[np.uint8]],
-        boxes: Sequence[Sequence[Box | None] | None],
-        readings: Sequence[str],
-    ) -> Iterator[LocalizationSample]:
-        """Give the samples that have boxes, with the attention of what was read; formulas are canonical.
 
-        An image that is too large for the canvas, or of which nothing was read, is left out.
-        """
-        height, width = (side - 2 * FRAME_PX for side in self._config.canvas_shape)
-        places = [
-            place
-            for place, image in enumerate(images)
-            if boxes[place] and readings[place] and image.shape[0] <= height and image.shape[1] <= width
-        ]
-        places.sort(key=lambda place: images[place].shape[::-1])  # alike ones share a batch
-        for start in range(0, len(places), _BATCH):
-            batch = places[start : start + _BATCH]
-            tokens = [readings[place].split() for place in batch]
-            canvases = place_on_canvas(
-                [images[place] for place in batch], canvas_shape=self._config.canvas_shape
+def localize_model(
+    reader: BatchReader,
+    *,
+    data: Path,
+    split: str,
+    readings: Sequence[str],
+    rounds: int,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> LocalizationReport:
+    """Measure where a model looks on the first samples of a split, as many as there are readings.
+
+    The share of attention that a box holds is fitted on another split: validation, or training where
+    validation itself is measured.
+
+    Args:
+        reader: the model.
+        data: a dataset with boxes.
+        split: of the dataset.
+        readings: what the model read, in canonical tokens.
+        rounds: of resampling, for the intervals.
+        jobs: processes to load images with.
+        progress: told how far the work is.
+
+    Raises:
+        LocalizationError: if no token was read right and has a true box.
+    """
+    dataset = DatasetReader(data)
+    model, field = reader.model, receptive_field(reader.model.config)
+    fitted_on = "train" if split == VALIDATION else VALIDATION
+    others: Iterator[LocalizationSample] = iter(())
+    if fitted_on in dataset.splits:
+        rows = dataset.split(fitted_on)
+        indices = range(min(len(rows), _NUM_FITTED))
+        fit_readings = reader.read(rows.pixels(indices, jobs=jobs))
+        others = replay_split(model, rows, fit_readings, jobs=jobs)
+    samples = replay_split(model, dataset.split(split), readings, jobs=jobs, progress=progress)
+    return report_localization(samples, field=field, validation=others, share=DEFAULT_SHARE, rounds=rounds)
+
+
+def replay_split(
+    model: LoadedModel,
+    rows: Split,
+    readings: Sequence[str],
+    *,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Iterator[LocalizationSample]:
+    """Give the first samples of a split with the attention of what was read, in batches of alike sizes.
+
+    An image that is too large for the canvas, that has no boxes, or of which nothing was read is left out.
+    """
+    canvas_shape = model.config.canvas_shape
+    boxes = rows.boxes(range(len(readings)))
+    room = np.array(canvas_shape) - 2 * FRAME_PX
+    places = [
+        place
+        for place, reading in enumerate(readings)
+        if boxes[place] and reading and (rows.sizes[place] <= room).all()
+    ]
+    places.sort(key=lambda place: tuple(rows.sizes[place][::-1]))
+    for start in range(0, len(places), _BATCH):
+        batch = places[start : start + _BATCH]
+        images = rows.pixels(batch, jobs=jobs)
+        tokens = [readings[place].split() for place in batch]
+        replays = replay_tokens(
+            model.backend,
+            place_on_canvas(images, canvas_shape=canvas_shape),
+            [model.vocabulary.encode(reading) for reading in tokens],
+        )
+        for place, image, reading, replay in zip(batch, images, tokens, replays, strict=True):
+            yield LocalizationSample(
+                name=rows.ids[place],
+                pixels=image,
+                target=rows.formulas[place].split(),
+                boxes=boxes[place] or [],
+                prediction=reading,
+                attention=replay.attention,
             )
-            replays = replay_tokens(
-                self._backend, canvases, [self._vocabulary.encode(reading) for reading in tokens]
-            )
-            for place, reading, replay in zip(batch, tokens, replays, strict=True):
-                yield LocalizationSample(
-                    name=names[place],
-                    pixels=images[place],
-                    target=targets[place].split(),
-                    boxes=boxes[place] or [],
-                    prediction=reading,
-                    attention=replay.attention,
-                )
+        if progress:
+            progress("localising", start + len(batch), len(places))
 
 
 def report_localization(
@@ -110,8 +155,10 @@ def report_localization(
     Raises:
         LocalizationError: if no token was read right and has a true box.
     """
-    others = list(validation)
-    fit = fit_localization(others, field=field) if others else None
+    try:
+        fit = fit_localization(list(validation), field=field)
+    except BoxError:  # nothing to fit on
+        fit = None
     given = list(samples)
     result = evaluate_localization(given, field=field, share=fit.share if fit else share, rounds=rounds)
     claims = measure_claims((sample.attention, inked_cells(sample, field)) for sample in given)
@@ -134,22 +181,14 @@ def inked_cells(sample: LocalizationSample, field: ReceptiveField) -> Ink:
     )
 
 
-def write_localization(report: LocalizationReport, folder: Path, *, title: str) -> None:
-    """Write `localization.json` with all figures, and `localization.html` to look at."""
+def save_localization(report: LocalizationReport, path: Path, *, source: Mapping[str, Any]) -> None:
+    """Write all figures as JSON, with what they were measured on."""
     content = {
-        "title": title,
+        "source": source,
         "localization": asdict(report.result),
         "attention": asdict(report.claims),
         "fit": asdict(report.fit) if report.fit else None,
     }
-    with atomic_write(folder / "localization.json") as file:
+    with atomic_write(path) as file:
         json.dump(content, file, ensure_ascii=False, indent=1)
         file.write("\n")
-    style = files("i2l.evaluation").joinpath("page", "report.css").read_text(encoding="utf-8")
-    with atomic_write(folder / "localization.html") as file:
-        file.write(
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f"<title>{escape(title)}</title>\n<style>\n{style}\n</style>\n</head>\n<body>\n"
-            f"<header><h1>{escape(title)}</h1></header>\n{report.section}\n</body>\n</html>\n"
-        )
