@@ -9,8 +9,10 @@ from PIL import Image
 
 from i2l.config import ModelConfig, ObjectiveConfig, TrainConfig
 from i2l.dataset.sources import text_sources
+from i2l.errors import I2LError
 from i2l.evaluation.pairs import PairsError
 from i2l.evaluation.reading import BatchReader, ReadOptions
+from i2l.evaluation.reading_log import ReadingLog
 from i2l.evaluation.results import save_results
 from i2l.evaluation.run import EvaluationOptions
 from i2l.evaluation.samples import find_pictures, load_split
@@ -103,8 +105,8 @@ def test_trial_on_a_dataset(checkpoint, small_build, tmp_path):
     trial = try_model(
         reader,
         samples,
+        out=tmp_path / "out",
         options=EvaluationOptions(canonical=False, render=False, rounds=10, processes=1),
-        read_options=read_options,
     )
     result = trial.evaluation.result
     assert [" ".join(tokens) for tokens in result.targets] == samples.targets
@@ -150,8 +152,8 @@ def test_trial_on_a_folder(checkpoint, tmp_path):
     trial = try_model(
         BatchReader(checkpoint(Vocabulary.from_formula_tokens(TOKENS)), read_options),
         find_pictures(folder, labels),
+        out=tmp_path / "out",
         options=EvaluationOptions(canonical=False, render=False, rounds=10, processes=1),
-        read_options=read_options,
     )
     result = trial.evaluation.result
     assert len(result) == 5
@@ -170,3 +172,28 @@ def test_labels_must_name_pictures(tmp_path):
         find_pictures(tmp_path, tmp_path / "labels")
     with pytest.raises(PairsError, match="no folder"):
         find_pictures(tmp_path / "nowhere", tmp_path / "labels")
+
+
+def test_a_killed_reading_goes_on(tmp_path):
+    images = random_images(5)
+    asked = []
+
+    def read(some):
+        asked.append(len(some))
+        return [
+            I2LError("too dark") if pixels.shape == images[0].shape else str(pixels.shape) for pixels in some
+        ]
+
+    path = tmp_path / "readings.jsonl"
+    first = ReadingLog(path, reader={"model": 1}).read(images[:3], read, kind="plain")
+    content = path.read_bytes()
+    path.write_bytes(content[:-10])  # killed while it wrote
+    log = ReadingLog(path, reader={"model": 1})
+    found = log.read(images, read, kind="plain")
+    assert asked == [3, 3]  # the two whole ones are known
+    assert [str(reading) for reading in found[:3]] == [str(reading) for reading in first]
+    assert str(found[0]) == "too dark"
+    assert isinstance(found[0], I2LError)
+    log.read(images, read, kind="picture")
+    ReadingLog(path, reader={"model": 2}).read(images, read, kind="plain")
+    assert asked == [3, 3, 5, 5]  # another way of reading, another model

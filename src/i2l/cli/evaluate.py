@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from i2l.evaluation.progress import EvaluationProgress
-    from i2l.evaluation.reading import BatchReader, ReadOptions
+    from i2l.evaluation.reading import BatchReader
     from i2l.evaluation.run import EvaluationOptions
     from i2l.evaluation.samples import Samples
     from i2l.evaluation.trial import Trial
@@ -102,7 +102,7 @@ def evaluate(
             samples = _find_samples(data, split, images, labels, limit, processes)
             reading = ReadOptions(beam_width=beam_width, guard=guard, batch_size=batch_size, device=device)
             reader = BatchReader(model, reading)
-            trial = _try_model(reader, samples, sweep or [], sweep_samples, options, reading, progress)
+            trial = _try_model(reader, samples, out, sweep or [], sweep_samples, options, progress)
             if localization and data is not None:
                 localized = _localize(reader, data, split, trial, progress, console)
         elif predictions is not None and references is not None and not sweep:
@@ -156,10 +156,10 @@ def _score_files(
 def _try_model(
     reader: "BatchReader",
     samples: "Samples",
+    out: Path,
     sweeps: list[str],
     sweep_samples: int,
     options: "EvaluationOptions",
-    reading: "ReadOptions",
     progress: "EvaluationProgress",
 ) -> "Trial":
     from i2l.evaluation.sweep import parse_sweep
@@ -168,8 +168,8 @@ def _try_model(
     return try_model(
         reader,
         samples,
+        out=out,
         options=options,
-        read_options=reading,
         sweeps=[parse_sweep(sweep) for sweep in sweeps],
         sweep_samples=sweep_samples,
         progress=progress,

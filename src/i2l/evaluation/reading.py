@@ -8,7 +8,6 @@ from typing import Any, Final
 from i2l.errors import I2LError
 from i2l.evaluation.image_match import Pixels
 from i2l.evaluation.results import hash_files
-from i2l.evaluation.run import Progress
 from i2l.images.canvas import FRAME_PX, place_on_canvas
 from i2l.images.open import ImageSource
 from i2l.images.prepare import prepare_image
@@ -44,7 +43,7 @@ class BatchReader:
         self._beam = BeamOptions(
             width=options.beam_width, length_penalty=options.length_penalty, keep_attention=False
         )
-        self._batch_size = options.batch_size
+        self.options = options
         self.path = self.model.path
 
     def describe(self) -> dict[str, Any]:
@@ -57,18 +56,16 @@ class BatchReader:
         height, width = (side - 2 * FRAME_PX for side in self.model.config.canvas_shape)
         return bool(pixels.shape[0] <= height and pixels.shape[1] <= width)
 
-    def read(self, images: Sequence[Pixels], *, progress: Progress | None = None) -> list[str]:
+    def read(self, images: Sequence[Pixels]) -> list[str]:
         """Read images, grey and cropped to their ink, into canonical tokens; one too large gives nothing."""
         readable = [index for index, pixels in enumerate(images) if self.fits(pixels)]
         readings = [""] * len(images)
-        found = self._search([images[index] for index in readable], progress)
+        found = self._search([images[index] for index in readable])
         for index, hypothesis in zip(readable, found, strict=True):
             readings[index] = self._formula(hypothesis)
         return readings
 
-    def read_pictures(
-        self, pictures: Sequence[ImageSource], *, progress: Progress | None = None
-    ) -> list[str | I2LError]:
+    def read_pictures(self, pictures: Sequence[ImageSource]) -> list[str | I2LError]:
         """Read pictures of any kind and scale; an error stands in the place of what cannot be read."""
         readings: list[str | I2LError] = []
         owners, images, scales = [], [], []
@@ -85,8 +82,8 @@ class BatchReader:
             images += [form.pixels for form in prepared]
             scales += [form.scale for form in prepared]
         best: dict[int, tuple[tuple[float, float], Hypothesis]] = {}
-        for owner, scale, hypothesis in zip(owners, scales, self._search(images, progress), strict=True):
-            rank = hypothesis.score, -scale
+        for owner, scale, hypothesis in zip(owners, scales, self._search(images), strict=True):
+            rank = hypothesis.score, -scale  # as `Reader` chooses
             if owner not in best or rank > best[owner][0]:
                 best[owner] = rank, hypothesis
         for owner, (_, hypothesis) in best.items():
@@ -96,12 +93,12 @@ class BatchReader:
     def _formula(self, hypothesis: Hypothesis) -> str:
         return " ".join(self.model.vocabulary.decode(hypothesis.token_ids))
 
-    def _search(self, images: Sequence[Pixels], progress: Progress | None) -> list[Hypothesis]:
+    def _search(self, images: Sequence[Pixels]) -> list[Hypothesis]:
         order = sorted(range(len(images)), key=lambda index: images[index].shape[::-1])  # alike ones together
         found: dict[int, Hypothesis] = {}
         backend, canvas_shape = self.model.backend, self.model.config.canvas_shape
-        for start in range(0, len(order), self._batch_size):
-            batch = order[start : start + self._batch_size]
+        for start in range(0, len(order), self.options.batch_size):
+            batch = order[start : start + self.options.batch_size]
             canvases = place_on_canvas([images[index] for index in batch], canvas_shape=canvas_shape)
             results = beam_search(
                 backend,
@@ -111,8 +108,6 @@ class BatchReader:
                 guard=self._guard,
             )
             found |= {index: hypotheses[0] for index, hypotheses in zip(batch, results, strict=True)}
-            if progress:
-                progress("reading", len(found), len(images))
         return [found[index] for index in range(len(images))]
 
 
