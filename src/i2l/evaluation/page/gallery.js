@@ -92,7 +92,7 @@ function pictures(item) {
   if (item.inputImage) add("Image", picture(item.inputImage, "webp"));
   add("Target", item.targetImage ? picture(item.targetImage) : "cannot be rendered");
   if (item.predictionImage) add("Prediction", picture(item.predictionImage));
-  else add("Prediction", item.scores.strict_match ? "the same picture" : item.message || "no picture");
+  else add("Prediction", item.scores.strict_match ? "the same picture" : "no picture");
   if (item.columns) {
     const canvas = element("canvas");
     add("Difference", canvas);
