@@ -1,4 +1,4 @@
-"""A real browser for the pages."""
+"""A real browser for the tests of pages: one for all, since Playwright runs once in a process."""
 
 import shutil
 
