@@ -157,7 +157,7 @@ def test_a_formula_of_another_dialect_has_the_boxes_of_its_canonical_tokens(name
 def test_no_boxes_rather_than_wrong_ones(named):
     boxes = named[WILD].boxes
     assert boxes is None
-    plain = [Glyph(None, "F", code, "F1", 10.0, 0.0, 0.0, 0.0, 0) for code in b"abc"]
+    plain = [Glyph(None, "F", code, "", "F1", 10.0, 1.0, 0.0, 0.0, 0.0, 0) for code in b"abc"]
     marked = [glyph._replace(token=number, code=glyph.code + 9) for number, glyph in enumerate(plain)]
     assert match_ink(plain, marked) is None
 

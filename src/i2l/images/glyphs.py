@@ -13,7 +13,7 @@ from i2l.images.pdf_ink import Glyph, PdfInk
 from i2l.images.rasterize import Matrix, PageImage, open_pdf, rasterize_page
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels, half-open
-Shape = tuple[str, int, float, float]  # font, code, size, slant
+Shape = tuple[str, int, str, float, float, float]  # font, code, name, size, stretch, slant
 
 # The room of a glyph around its origin, in ems: the largest delimiters hang three ems down.
 _LEFT, _RIGHT, _UP, _DOWN = 2, 4, 2, 4
@@ -45,13 +45,13 @@ class GlyphMeter:
         for shape in shapes - known.keys():
             page = self._page_of[shape]
             image = rasterize_page(self._document, page, dpi=dpi, rotation_deg=rotation_deg)
-            known[shape] = _relative_box(image, size=shape[2])
+            known[shape] = _relative_box(image, size=shape[3])
         return known
 
 
 def shape_of(glyph: Glyph) -> Shape:
     """What glyphs of the same bitmap have in common."""
-    return glyph.font, glyph.code, glyph.size, glyph.slant
+    return glyph.font, glyph.code, glyph.shape, glyph.size, glyph.stretch, glyph.slant
 
 
 def origin_pixels(glyphs: Sequence[Glyph], matrix: Matrix) -> list[tuple[int, int]]:
@@ -97,7 +97,7 @@ def _one_glyph_pages(ink: PdfInk, glyphs: list[Glyph]) -> bytes:
         number = pages + 1 + 2 * index
         size = glyph.size
         origin = f"{_LEFT * size:.4f} {_DOWN * size:.4f}"
-        content = f"BT /F {size} Tf 1 0 {glyph.slant} 1 {origin} Tm <{glyph.code:02x}> Tj ET"
+        content = f"BT /F {size} Tf {glyph.stretch} 0 {glyph.slant} 1 {origin} Tm <{glyph.code:02x}> Tj ET"
         objects[number] = (
             f"<< /Type /Page /Parent {pages} 0 R /Contents {number + 1} 0 R"
             f" /Resources << /Font << /F {ink.font_objects[glyph.resource]} 0 R >> >>"

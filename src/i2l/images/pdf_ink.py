@@ -36,9 +36,11 @@ class Glyph(NamedTuple):
     token: int | None  # of the mark before it
     font: str  # PostScript name
     code: int
+    shape: str  # what the font draws for the code: two fonts of one name may be encoded differently
     resource: str  # name of the font in this PDF
     size: float
-    slant: float
+    stretch: float  # 1, but for a font that TeX makes narrower or wider ...
+    slant: float  # ... or oblique
     x: float
     y: float
     run: int  # where the text operator that shows it stands
@@ -63,9 +65,10 @@ class _Font:
     name: str
     first: int
     widths: list[int]  # whole thousandths: so pdfium reads them
+    shapes: dict[int, str]  # names of re-encoded characters
 
 
-_NO_FONT: Final = _Font("", 0, [])
+_NO_FONT: Final = _Font("", 0, [], {})
 
 
 class PdfInk:
@@ -131,17 +134,33 @@ class PdfInk:
         first = re.search(rb"/FirstChar (\d+)", entry)
         assert name is not None
         assert first is not None
-        widths = self._object(self._reference(number, b"/Widths")).partition(b"[")[2]
+        widths = self._object(self._reference(number, b"/Widths")).partition(b"[")[2].split(b"]")[0]
+        encoding = re.search(rb"/Encoding " + _REFERENCE, entry)
         return _Font(
-            name[1].decode(), int(first[1]), [int(float(width)) for width in widths.split(b"]")[0].split()]
+            name[1].decode(),
+            int(first[1]),
+            [int(float(width)) for width in widths.split()],
+            _read_differences(self._object(int(encoding[1]))) if encoding else {},
         )
+
+
+def _read_differences(encoding: bytes) -> dict[int, str]:
+    shapes: dict[int, str] = {}
+    code = 0
+    for number, name in re.findall(rb"(\d+)|/([^\s/\[\]]+)", encoding.partition(b"/Differences")[2]):
+        if number:
+            code = int(number)
+        else:
+            shapes[code] = name.decode()
+            code += 1
+    return shapes
 
 
 def _read_content(content: bytes, fonts: dict[str, _Font]) -> list[Ink]:
     """Follow the operators of a content stream. Only translations and slants occur."""
     ink: list[Ink] = []
     token: int | None = None
-    font, resource, size, slant = _NO_FONT, "", 0.0, 0.0
+    font, resource, size, stretch, slant = _NO_FONT, "", 0.0, 1.0, 0.0
     x = y = line_x = line_y = shift_x = shift_y = 0.0
     for operation in _OPERATION.finditer(content):
         kind = operation.lastindex
@@ -149,10 +168,13 @@ def _read_content(content: bytes, fonts: dict[str, _Font]) -> list[Ink]:
             run = operation.start()
             for string, kern in _TEXT_PART.findall(operation[1]):
                 if kern:
-                    x -= float(kern) * size / 1000
+                    x -= float(kern) * size * stretch / 1000
                 for code in _unescape(string):
-                    ink.append(Glyph(token, font.name, code, resource, size, slant, x, y, run))
-                    x += font.widths[code - font.first] * size / 1000
+                    shape = font.shapes.get(code, "")
+                    ink.append(
+                        Glyph(token, font.name, code, shape, resource, size, stretch, slant, x, y, run)
+                    )
+                    x += font.widths[code - font.first] * size * stretch / 1000
         elif kind == _MOVE:
             # in single precision, as pdfium adds them: it decides to which side a half pixel is rounded
             line_x, line_y = _single(line_x + float(operation[4])), _single(line_y + float(operation[5]))
@@ -164,8 +186,9 @@ def _read_content(content: bytes, fonts: dict[str, _Font]) -> list[Ink]:
             token = int(operation[6])
         elif kind == _BEGIN:
             line_x = line_y = x = y = slant = 0.0
+            stretch = 1.0
         elif kind == _TEXT_MATRIX:
-            slant = float(operation[10])
+            stretch, slant = float(operation[8]), float(operation[10])
             line_x, line_y = x, y = float(operation[12]), float(operation[13])
         elif kind == _TRANSLATE:
             shift_x, shift_y = float(operation[19]), float(operation[20])
