@@ -11,13 +11,14 @@ import numpy as np
 
 from i2l.dataset.card import Card, ranked, step_rows, title_of
 from i2l.dataset.charts import bar_chart, histogram, rank_chart
-from i2l.dataset.draw import encode_png
+from i2l.dataset.draw import encode_png, style_from_text
 from i2l.dataset.format import Split
 from i2l.dataset.recipes import SPLITS, TRAIN
 from i2l.dataset.settle import KEPT, Settlement
 from i2l.files import atomic_write
 
 NUM_CONTACTS = 60
+SCREEN_DPI = 100
 NUM_CAUSES = 25
 NUM_TOKENS = 40
 
@@ -153,12 +154,12 @@ def _tokens(card: Card, counts: Counter[str], minimum: int) -> str:
 
 
 def _contact_sheet(split: Split) -> str:
-    """Show samples at equal distances over the split."""
+    """Show samples at equal distances over the split, all at the size they have on paper."""
     indices = np.unique(np.linspace(0, len(split) - 1, NUM_CONTACTS).astype(int))
     images = []
     for index, pixels in zip(indices, split.pixels(indices.tolist(), jobs=1), strict=True):
         data = base64.b64encode(encode_png(pixels)).decode()
-        width = round(pixels.shape[1] / 2)  # at half size: 200 dpi is twice what a screen shows
+        width = round(pixels.shape[1] * SCREEN_DPI / style_from_text(split.styles[index]).dpi)
         title = escape(f"{split.ids[index]}\n{split.formulas[index]}")
         images.append(
             f'<div><img width="{width}" title="{title}" alt="{title}" '
