@@ -99,6 +99,10 @@ def match_ink(plain: Sequence[Ink], marked: Sequence[Ink]) -> list[list[int]] | 
         found: list[list[int]] | None = [[token] for token in piece]
         if kind != "equal" or (start, marked_start) != (done, marked_done):
             found = _match_piece(keys[done:end], marked_keys[marked_done:marked_end], piece)
+            if found is None and kind == "delete":
+                found = _match_repeats(keys, start, end, tokens, marked_start)
+            elif found is None and kind == "insert" and len(set(tokens[marked_start - 1 : marked_end])) == 1:
+                found = []  # fewer of the same
         if found is not None:
             owners += found
             done, marked_done = end, marked_end
@@ -107,11 +111,23 @@ def match_ink(plain: Sequence[Ink], marked: Sequence[Ink]) -> list[list[int]] | 
     return owners if (done, marked_done) == (len(keys), len(tokens)) else None
 
 
+def _match_repeats(
+    keys: list[_Key], start: int, end: int, tokens: list[int], marked: int
+) -> list[list[int]] | None:
+    """Match more of the same, as in a brace that is made of more pieces on the plain page."""
+    extra = set(keys[start:end])
+    if start and marked and extra == {keys[start - 1]}:
+        return [[tokens[marked - 1]]] * (end - start)
+    if end < len(keys) and marked < len(tokens) and extra == {keys[end]}:
+        return [[tokens[marked]]] * (end - start)
+    return None
+
+
 def _match_piece(keys: list[_Key], marked: list[_Key], tokens: list[int]) -> list[list[int]] | None:
     """Match a piece in which the two pages differ, where it is plain how."""
     if keys and len(set(tokens)) == 1:  # drawn otherwise: a delimiter of another size, other dots
         return [tokens[:1]] * len(keys)
-    if len(keys) == 1 < len(marked) and len({(font, size) for font, _, size in (*keys, *marked)}) == 1:
+    if len(keys) == 1 < len(marked) <= 3 and len({size for _, _, size in (*keys, *marked)}) == 1:
         return [tokens]  # a ligature
     if Counter(keys) == Counter(marked):  # drawn in another order
         waiting = [(key, token) for key, token in zip(marked, tokens, strict=True)]

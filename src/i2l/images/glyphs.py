@@ -15,8 +15,8 @@ from i2l.images.rasterize import Matrix, PageImage, open_pdf, rasterize_page
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels, half-open
 Shape = tuple[str, int, str, float, float, float]  # font, code, name, size, stretch, slant
 
-# The room of a glyph around its origin, in ems: the largest delimiters hang three ems down.
-_LEFT, _RIGHT, _UP, _DOWN = 2, 4, 2, 4
+# The room of a glyph around its origin, in ems: the largest delimiters hang three ems down or stand two high.
+_LEFT, _RIGHT, _UP, _DOWN = 2, 4, 4, 4
 _MAX_REMEMBERED: Final = 200_000
 
 _remembered: dict[tuple[float, float], dict[Shape, Box | None]] = {}
