@@ -5,7 +5,7 @@ from importlib import import_module
 from rich.console import Console
 from rich.table import Table
 
-MODULES = ("render", "evaluate")  # each has measure() -> rows of what, measured, wanted
+MODULES = ("render", "evaluate", "read")  # each has measure() -> rows of what, measured, wanted
 
 
 def main() -> None:

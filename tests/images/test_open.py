@@ -1,3 +1,4 @@
+import io
 import os
 import subprocess
 import sys
@@ -40,6 +41,14 @@ def test_paths_bytes_images_and_arrays(tmp_path):
 def test_each_failure_has_its_own_words(data, error, words):
     with pytest.raises(error, match=words):
         open_image(data)
+
+
+def test_an_image_that_was_opened_but_not_decoded():
+    data = png(40, 40, b"\x00" * 9)
+    with pytest.raises(NotAnImageError, match="The image is damaged"):
+        open_image(Image.open(io.BytesIO(data)))
+    with pytest.raises(OversizedImageError):
+        open_image(Image.open(io.BytesIO(png(8_000, 8_000, b""))))
 
 
 def test_what_is_not_a_file(tmp_path):

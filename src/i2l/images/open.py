@@ -7,6 +7,8 @@ that means running it.
 import io
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,8 +56,8 @@ def open_image(source: ImageSource) -> Image.Image:
         _check_file_size(len(source))
         return _decode(io.BytesIO(source), "the data")
     if isinstance(source, Image.Image):
-        _check_pixels(source.size, MAX_PIXELS)
-        return _upright(source)
+        with _explained("The image"):
+            return _load(source)
     path = Path(source)
     try:
         status = path.stat()
@@ -75,14 +77,26 @@ def _decode(file: Any, name: str) -> Image.Image:  # noqa: ANN401 - a binary fil
         raise NotAnImageError(f"{name} is empty.")
     if head.startswith(b"%PDF"):
         raise NotAnImageError(f"{name} is a PDF; give a picture of the formula, such as a screenshot.")
-    try:
+    with _explained(name):
         Image.init()
         with Image.open(file, formats=[kind for kind in Image.ID if kind not in REFUSED]) as image:
-            slow = any(tile[0] in Image.DECODERS for tile in image.tile)
-            _check_pixels(image.size, MAX_SLOW_PIXELS if slow else MAX_PIXELS)
-            image.load()
-            return _upright(image)
-    except (OversizedImageError, EmptyImageError):
+            return _load(image)
+
+
+def _load(image: Image.Image) -> Image.Image:
+    """Decode what is within the limits; apply the camera's rotation."""
+    slow = any(tile[0] in Image.DECODERS for tile in getattr(image, "tile", ()))
+    _check_pixels(image.size, MAX_SLOW_PIXELS if slow else MAX_PIXELS)
+    image.load()
+    return _upright(image)
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Turn whatever Pillow raises into an error that says what is wrong with the image."""
+    try:
+        yield
+    except ImageError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise OversizedImageError(f"{name} would decode to too many pixels ({error}).") from error
@@ -92,7 +106,7 @@ def _decode(file: Any, name: str) -> Image.Image:  # noqa: ANN401 - a binary fil
         raise NotAnImageError(f"{name} is not an image of a known format.") from error
     except Exception as error:  # each of Pillow's decoders fails in its own way on a damaged file
         reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise NotAnImageError(f"{name} is damaged or not an image ({reason}).") from error
+        raise NotAnImageError(f"{name} is damaged or not an image ({reason[:200]}).") from error
 
 
 def _upright(image: Image.Image) -> Image.Image:

@@ -1,10 +1,36 @@
 """A reading as text: LaTeX by itself or in dollars, canonical tokens, or MathML."""
 
-from typing import Literal, get_args
+import re
+from typing import Final, Literal, get_args
+from xml.etree import ElementTree
 
 from i2l.errors import I2LError, require_extra
 
 OutputFormat = Literal["latex", "tokens", "display", "inline", "mathml"]
+
+# What latex2mathml does not know, by names that it does, or by nothing where nothing is drawn.
+_KNOWN_AS: Final = {
+    r"\dag": r"\dagger",
+    r"\ddag": r"\ddagger",
+    r"\AA": "Å",
+    r"\L": "Ł",
+    r"\l": "ł",
+    r"\O": "Ø",
+    r"\o": "ø",
+    r"\ae": "æ",
+    r"\ss": "ß",
+    r"\i": "ı",
+    r"\j": "ȷ",
+    r"\sp": "^",
+    r"\sb": "_",
+    r"\enskip": r"\enspace",
+    r"\arrowvert": r"\vert",
+} | dict.fromkeys(
+    (r"\relax", r"\null", r"\protect", r"\boldmath", r"\unboldmath", r"\em", r"\sl", r"\sc", r"\itshape"), ""
+)
+_ENVIRONMENTS: Final = {"aligned": "align*", "gathered": "matrix"}
+_COMMAND: Final = re.compile(r"\\[A-Za-z]+")
+_ENVIRONMENT: Final = re.compile(r"\\(begin|end)\{(aligned|gathered)\}")
 
 
 class OutputError(I2LError):
@@ -44,8 +70,18 @@ def to_mathml(latex: str) -> str:
         MissingDependencyError: if latex2mathml is not installed.
     """
     converter = require_extra("latex2mathml.converter", "mathml")
+    known = _COMMAND.sub(lambda match: _known_as(match.group()), latex)
+    known = _ENVIRONMENT.sub(lambda match: rf"\{match[1]}{{{_ENVIRONMENTS[match[2]]}}}", known)
     try:
-        converted = converter.convert(latex, display="block")
+        converted = str(converter.convert(known, display="block"))
+        text = "".join(ElementTree.fromstring(converted).itertext())
     except Exception as error:  # latex2mathml raises its own errors, and IndexError and the like besides
-        raise OutputError(f"latex2mathml cannot convert {latex!r} ({type(error).__name__}).") from error
-    return " ".join(str(converted).split())
+        raise OutputError(f"MathML cannot express {latex!r} ({type(error).__name__}).") from error
+    if unknown := _COMMAND.search(text):
+        raise OutputError(f"MathML cannot express {unknown.group()} in {latex!r}.")
+    return " ".join(converted.split())
+
+
+def _known_as(command: str) -> str:
+    known = _KNOWN_AS.get(command, command)
+    return known if known.startswith("\\") or not known else f"{{{known}}}" if known.isalpha() else known

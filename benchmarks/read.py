@@ -1,0 +1,148 @@
+"""Reading an image: the exported networks against the torch eager loop, in one run.
+
+    python -m benchmarks.read
+    python -m benchmarks.read --compare 200 --preset strips --steps 12
+
+Random weights: the work is the same as with trained ones. Every formula is made to take as many steps as
+given; all sides search with the same code, ten hypotheses a step and the image-constant work done once.
+`--compare` reads so many images with torch and with ONNX and counts those whose tokens differ.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from i2l.config import ObjectiveConfig, TrainConfig, model_preset
+from i2l.formulas.vocabulary import Vocabulary
+from i2l.images.canvas import place_on_canvas
+from i2l.inference.backends import Backend, OnnxBackend, TorchBackend
+from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
+from i2l.inference.export import export_model
+from i2l.inference.model_folder import read_model_folder
+from i2l.model.checkpoint import save_checkpoint
+from i2l.model.recognizer import Recognizer
+
+VOCAB_SIZE = 500
+SIZE_PX = (60, 500)  # a formula of about 60 tokens at 200 dpi
+
+
+def make_checkpoint(folder: Path, preset: str) -> Recognizer:
+    """Write a checkpoint with random weights that never ends a formula by itself."""
+    torch.manual_seed(0)
+    config = model_preset(preset)
+    model = Recognizer(config, vocab_size=VOCAB_SIZE)
+    with torch.no_grad():
+        for parameter in model.output.parameters():
+            parameter.mul_(4)
+        model.output.score.bias[Vocabulary.eos_id] = -100
+    save_checkpoint(
+        folder,
+        step=0,
+        weights=model.state_dict(),
+        config={
+            "model": config.to_dict(),
+            "objective": ObjectiveConfig().to_dict(),
+            "training": TrainConfig().to_dict(),
+        },
+        vocabulary=Vocabulary.from_formula_tokens([f"t{index}" for index in range(VOCAB_SIZE - 2)]),
+        metrics={},
+        training_state=None,
+    )
+    return model.eval()
+
+
+def make_images(count: int, canvas_shape: tuple[int, int]) -> NDArray[np.uint8]:
+    """Scribbles on the canvas."""
+    random = np.random.default_rng(0)
+    images = [
+        np.where(random.random(SIZE_PX) < 0.2, random.integers(0, 200, SIZE_PX), 255).astype(np.uint8)
+        for _ in range(count)
+    ]
+    return place_on_canvas(images, canvas_shape=canvas_shape)
+
+
+def read(backend: Backend, pixels: NDArray[np.uint8], steps: int) -> list[list[Hypothesis]]:
+    """Search, as `Reader` does."""
+    options = BeamOptions(width=10, max_steps=steps)
+    return beam_search(backend, backend.encode(pixels), arrays=backend.arrays, options=options)
+
+
+def seconds(call: Callable[[NDArray[np.uint8]], object], images: NDArray[np.uint8]) -> float:
+    """Give the median time for one image, after one to warm up."""
+    call(images[:1])
+    times = []
+    for image in images:
+        started = time.perf_counter()
+        call(image[None])
+        times.append(time.perf_counter() - started)
+    return float(np.median(times))
+
+
+def build(folder: Path, preset: str, threads: int) -> dict[str, Backend]:
+    """Give each side by its name, torch first."""
+    model = make_checkpoint(folder / "checkpoint", preset)
+    backends: dict[str, Backend] = {"torch eager": TorchBackend(model)}
+    for precision in ("float32", "int8"):
+        result = export_model(folder / "checkpoint", folder / precision, precision=precision)
+        print(f"{precision}: {result.size_bytes / 1e6:.0f} MB, off by {result.parity.logits:.0e} in logits")
+        backends[f"ONNX {precision}"] = OnnxBackend(read_model_folder(folder / precision), threads=threads)
+    return backends
+
+
+def measure(images: int = 5, steps: int = 60, threads: int = 2) -> list[tuple[str, str, str]]:
+    """Time each side; give rows for `make bench`."""
+    torch.set_num_threads(threads)
+    with tempfile.TemporaryDirectory() as folder:
+        backends = build(Path(folder), "nopool", threads)
+        pixels = make_images(images, model_preset("nopool").canvas_shape)
+        times = {
+            name: seconds(lambda part, side=side: read(side, part, steps), pixels)
+            for name, side in backends.items()
+        }
+    eager = times.pop("torch eager")
+    what = f"NOPOOL, beam 10, {steps} tokens, {threads} threads: torch eager {eager:.2f} s an image"
+    return [
+        (f"{what}, {name} {time_s:.2f} s", f"{eager / time_s:.1f} times faster", "3 times (int8)")
+        for name, time_s in times.items()
+    ]
+
+
+def main() -> None:
+    """Time, or compare."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--preset", default="nopool", help="of the comparison")
+    parser.add_argument("--images", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--compare", type=int, default=0, help="read so many images by torch and by ONNX")
+    options = parser.parse_args()
+    if not options.compare:
+        for row in measure(options.images, options.steps, options.threads):
+            print("  ".join(row))
+        return
+    torch.set_num_threads(options.threads)
+    with tempfile.TemporaryDirectory() as folder:
+        backends = build(Path(folder), options.preset, options.threads)
+        images = make_images(options.compare, model_preset(options.preset).canvas_shape)
+        compare(backends["torch eager"], backends["ONNX float32"], images, options.steps)
+
+
+def compare(torch_side: Backend, onnx_side: Backend, images: NDArray[np.uint8], steps: int) -> None:
+    """Count the images that are read differently."""
+    different, largest = 0, 0.0
+    for first in range(0, len(images), 8):
+        pair = [read(side, images[first : first + 8], steps) for side in (torch_side, onnx_side)]
+        for (ours,), (theirs,) in zip(*pair, strict=True):
+            different += ours.token_ids != theirs.token_ids
+            largest = max(largest, abs(ours.score - theirs.score))
+    print(f"{len(images)} images: {different} with other tokens, scores differ by at most {largest:.1e}")
+
+
+if __name__ == "__main__":
+    main()

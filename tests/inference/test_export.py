@@ -1,0 +1,248 @@
+"""The exported networks: equal to torch, deterministic, without torch, and unmoved by hostile files."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from i2l.config import ObjectiveConfig, TrainConfig, model_preset
+from i2l.errors import I2LError
+from i2l.formulas.vocabulary import Vocabulary
+from i2l.images.canvas import place_on_canvas
+from i2l.inference.arrays import NumpyArrays
+from i2l.inference.backends import OnnxBackend
+from i2l.inference.calibration import Calibration
+from i2l.inference.decoding import BeamOptions, beam_search
+from i2l.inference.export import ExportError, export_model
+from i2l.inference.model_folder import ModelError, read_model_folder
+from i2l.inference.parity import ParityError, check_parity
+from i2l.inference.reader import Reader
+from i2l.model.checkpoint import load_recognizer, save_checkpoint
+from i2l.model.recognizer import Recognizer
+from tests.images.hostile import hostile_file
+from tests.inference.conftest import CONFIG, FORMULAS, draw_formula
+from tests.inference.toy import log_softmax, plain_beam_search
+
+pytestmark = pytest.mark.slow
+
+
+def scribbles(count, shape, *, seed=0):
+    """Ink of any size and place that fits."""
+    random = np.random.default_rng(seed)
+    for _ in range(count):
+        height, width = (int(random.integers(4, size - 1)) for size in shape)
+        ink = random.integers(0, 256, (height, width)).astype(np.uint8)
+        yield np.where(random.random((height, width)) < 0.3, ink, 255).astype(np.uint8)
+
+
+def torch_loop(model, canvas, *, width, max_steps):
+    """Read one canvas with torch, one hypothesis at a time."""
+    with torch.inference_mode():
+        memory = model.encode(torch.from_numpy(canvas[None]))
+
+        def step(state, token):
+            logits, new_state, _ = model.step(memory, state, torch.tensor([token]))
+            return log_softmax(logits[0].numpy()), new_state
+
+        return plain_beam_search(step, model.start(memory), width=width, max_steps=max_steps)
+
+
+def compare(model, folder, pictures, *, width, max_steps):
+    backend = OnnxBackend(read_model_folder(folder), threads=1)
+    canvases = place_on_canvas(list(pictures), canvas_shape=model.config.canvas_shape)
+    found = beam_search(
+        backend,
+        backend.encode(canvases),
+        arrays=NumpyArrays(),
+        options=BeamOptions(width=width, max_steps=max_steps),
+    )
+    for canvas, (best,) in zip(canvases, found, strict=True):
+        tokens, log_prob, score = torch_loop(model, canvas, width=width, max_steps=max_steps)[0]
+        assert best.token_ids == tokens
+        assert best.score == pytest.approx(score, abs=1e-4)
+        assert best.log_prob == pytest.approx(log_prob, abs=1e-3)
+
+
+def test_the_search_on_onnx_is_the_torch_loop(checkpoint, exported):
+    model, _ = load_recognizer(checkpoint)
+    pictures = scribbles(200, CONFIG.canvas_shape)
+    compare(model, exported["float32"], pictures, width=4, max_steps=25)
+
+
+@pytest.mark.parametrize("preset", ["nopool", "strips"])
+def test_the_search_on_onnx_is_the_torch_loop_for_the_presets(preset, tmp_path):
+    """Random weights, made larger so that the tokens depend on the image."""
+    torch.manual_seed(0)
+    config = model_preset(preset)
+    model = Recognizer(config, vocab_size=60)
+    with torch.no_grad():
+        for parameter in model.output.parameters():
+            parameter.mul_(4)
+    vocabulary = Vocabulary.from_formula_tokens([f"t{index}" for index in range(58)])
+    settings = {"objective": ObjectiveConfig().to_dict(), "training": TrainConfig().to_dict()}
+    save_checkpoint(
+        tmp_path / "checkpoint",
+        step=0,
+        weights=model.state_dict(),
+        config={"model": config.to_dict(), **settings},
+        vocabulary=vocabulary,
+        metrics={},
+        training_state=None,
+    )
+    result = export_model(tmp_path / "checkpoint", tmp_path / "model")
+    assert result.parity.logits < 1e-4
+    compare(model.eval(), result.path, scribbles(3, (128, 1088), seed=3), width=3, max_steps=6)
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16", "int8"])
+def test_every_precision_reads(exported, precision):
+    reader = Reader(exported[precision], threads=1)
+    readings = reader.read_many([draw_formula(formula) for formula in FORMULAS], scale=1)
+    assert [reading.formula for reading in readings] == FORMULAS
+
+
+def test_smaller_networks(exported):
+    sizes = {name: sum(file.stat().st_size for file in path.iterdir()) for name, path in exported.items()}
+    assert sizes["float16"] < 0.7 * sizes["float32"]
+    assert sizes["int8"] < 0.6 * sizes["float32"]
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_a_batch_does_not_change_a_reading(exported, precision):
+    reader = Reader(exported[precision], threads=1)
+    pictures = [draw_formula(formula) for formula in FORMULAS]
+    for picture, reading in zip(pictures, reader.read_many(pictures, scale=1), strict=True):
+        alone = reader.read(picture, scale=1)
+        assert alone.tokens == reading.tokens
+        assert alone.log_prob == pytest.approx(reading.log_prob, abs=1e-4)
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_deterministic(exported, precision):
+    """The same bytes in ten runs, with one thread and with four."""
+    pictures = [draw_formula(formula) for formula in FORMULAS[3:]]
+    outputs = set()
+    for threads in (1, 4):
+        reader = Reader(exported[precision], threads=threads)
+        for _ in range(10):
+            readings = [{**r.to_dict(), "seconds": 0} for r in reader.read_many(pictures, scale=1)]
+            outputs.add(json.dumps([readings, [r.log_prob for r in reader.read_many(pictures, scale=1)]]))
+    assert len(outputs) == 1
+
+
+def test_reading_needs_no_torch(exported, tmp_path):
+    Image.fromarray(draw_formula("x ^ { 2 } = y")).save(tmp_path / "a.png")
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(['torch', 'onnx', 'scipy', 'pyarrow', 'pypdfium2']));"
+        "import i2l; reader = i2l.Reader(sys.argv[1]);"
+        "print(reader.read(sys.argv[2], scale=1).latex)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(exported["int8"]), str(tmp_path / "a.png")],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "x^{2} = y\n"
+
+
+@pytest.mark.filterwarnings("ignore")  # Pillow has remarks about some of them
+def test_two_thousand_hostile_files(exported):
+    """An answer or a clear error each, in bounded time and memory."""
+    import resource
+
+    reader = Reader(exported["float32"], threads=1, beam_width=2, max_tokens=12)
+    answers, errors, slowest = 0, [], 0.0
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for first in range(0, 2000, 50):
+        started = time.monotonic()
+        for result in reader.read_many(map(hostile_file, range(first, first + 50)), errors="return"):
+            if isinstance(result, I2LError):
+                errors.append(str(result))
+            else:
+                answers += 1
+        slowest = max(slowest, (time.monotonic() - started) / 50)
+    assert answers + len(errors) == 2000
+    assert min(answers, len(errors)) > 100
+    assert all(10 < len(error) < 500 for error in errors)
+    assert slowest < 2
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**20  # KiB
+
+
+def test_a_network_that_differs_is_not_kept(checkpoint, exported, tmp_path, monkeypatch):
+    from i2l.inference import export
+
+    model, _ = load_recognizer(checkpoint)
+    for name in (
+        "cell.attention.state.weight",
+        "cell.stack.layers.1.recurrent_kernel",
+        "init_model.parts.3.bias",
+    ):
+        changed = {**model.state_dict()}
+        changed[name] = changed[name] * 1.2 + 0.02
+        other = Recognizer(model.config, vocab_size=model.vocab_size)
+        other.load_state_dict(changed)
+        with pytest.raises(ParityError, match="differs from the checkpoint"):
+            check_parity(
+                other.eval(), OnnxBackend(read_model_folder(exported["float32"])), precision="float32"
+            )
+    monkeypatch.setattr(
+        export, "_to_onnx", lambda module, *_, **__: _load(exported["float32"], type(module).__name__)
+    )
+    monkeypatch.setattr(export, "load_recognizer", lambda path: (other.eval(), load_recognizer(path)[1]))
+    with pytest.raises(ParityError):
+        export_model(checkpoint, tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+
+
+def _load(folder, kind):
+    import onnx
+
+    return onnx.load(folder / {"_Encoder": "encoder.onnx", "_Step": "step.onnx"}[kind])
+
+
+def test_folders_that_are_not_ours_are_not_replaced(checkpoint, tmp_path):
+    with pytest.raises(ModelError, match="not a model folder"):
+        export_model(checkpoint, tmp_path)
+    with pytest.raises(ExportError, match="precision"):
+        export_model(checkpoint, tmp_path / "model", precision="int4")
+
+
+def test_a_model_folder_explains_itself(exported):
+    folder = read_model_folder(exported["int8"])
+    assert folder.precision == "int8"
+    assert folder.config == CONFIG
+    card = (folder.path / "README.md").read_text()
+    assert "Weights in int8" in card
+    assert "BLEU-4 | 1" in card
+    for name in ("encoder.onnx", "step.onnx"):
+        content = (folder.path / name).read_bytes()
+        assert b"site-packages" not in content, "no paths of the machine that exported it"
+
+
+def test_calibrated_confidence(exported, tmp_path):
+    import shutil
+
+    model = shutil.copytree(exported["float32"], tmp_path / "model")
+    Calibration((0.0, 1.0), (0.0, 0.5), error=0.01, num_samples=100).save(model / "calibration.json")
+    picture = draw_formula("a = b")
+    plain, calibrated = (Reader(path).read(picture, scale=1) for path in (exported["float32"], model))
+    assert calibrated.confidence == pytest.approx(plain.confidence / 2)
+
+
+def test_a_broken_model_says_so(exported, tmp_path):
+    import shutil
+
+    model = shutil.copytree(exported["float32"], tmp_path / "model")
+    (model / "step.onnx").write_bytes(b"nonsense")
+    with pytest.raises(ModelError, match="onnxruntime cannot load"):
+        Reader(model)
+    (model / "step.onnx").unlink()
+    with pytest.raises(ModelError, match=r"lacks step\.onnx"):
+        Reader(model)

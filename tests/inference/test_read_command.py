@@ -1,0 +1,123 @@
+import json
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from i2l.cli import app, clipboard
+from i2l.errors import I2LError, MissingDependencyError
+from tests.inference.conftest import FORMULAS, draw_formula
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("images")
+    for index, formula in enumerate(FORMULAS[:4]):
+        Image.fromarray(draw_formula(formula)).save(path / f"{index}.png")
+    (path / "notes.txt").write_text("not an image")
+    return path
+
+
+@pytest.fixture
+def run(checkpoint):
+    def run(*arguments, **options):
+        return CliRunner().invoke(
+            app, ["read", *map(str, arguments), "--model", str(checkpoint), "--scale", "1"], **options
+        )
+
+    return run
+
+
+def test_a_line_an_image_in_order(run, folder):
+    result = run(folder / "1.png", folder / "0.png", folder / "3.png")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == ["b + c", "a", "x^{2} = y"]
+
+
+def test_folders_and_globs(run, folder):
+    assert run(folder).stdout.splitlines() == ["a", "b + c", "a = b", "x^{2} = y"]
+    assert run(folder / "[12].png").stdout.splitlines() == ["b + c", "a = b"]
+    assert isinstance(run(folder / "x*.png").exception, I2LError)
+
+
+def test_a_bad_file_does_not_stop_the_others(run, folder):
+    result = run(folder / "0.png", folder / "notes.txt", folder / "1.png")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == ["a", "", "b + c"]
+    assert "notes.txt is not an image" in result.stderr
+
+
+def test_json(run, folder):
+    result = run(folder / "3.png", folder / "notes.txt", "--json")
+    first, second = map(json.loads, result.stdout.splitlines())
+    assert first["image"].endswith("3.png")
+    assert first["latex"] == "x^{2} = y"
+    assert first["tokens"][0]["box"] is not None
+    assert "not an image" in second["error"]
+    assert result.exit_code == 1
+
+
+def test_stdin(run, folder):
+    assert run("-", input=(folder / "2.png").read_bytes()).stdout == "a = b\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("tokens", "x ^ { 2 } = y"),
+        ("display", "$$x^{2} = y$$"),
+        ("inline", "$x^{2} = y$"),
+        ("mathml", "<math"),
+    ],
+)
+def test_formats(run, folder, output, expected):
+    assert run(folder / "3.png", "--format", output).stdout.startswith(expected)
+
+
+def test_n_best(run, folder):
+    lines = run(folder / "3.png", "--n-best", "3").stdout.splitlines()
+    assert len(lines) == 3
+    assert lines[0].split("\t")[1] == "x^{2} = y"
+    assert all(0 <= float(line.split("\t")[0]) <= 1 for line in lines)
+
+
+def test_nothing_to_read(run):
+    assert "Nothing to read" in str(run().exception)
+
+
+def test_copy(run, folder, monkeypatch, tmp_path):
+    program = tmp_path / "xclip"
+    program.write_text(f"#!/bin/sh\ncat > {tmp_path}/copied\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert run(folder / "0.png", folder / "1.png", "--copy").exit_code == 0
+    assert (tmp_path / "copied").read_text() == "a\nb + c"
+    program.write_text("#!/bin/sh\necho no display >&2; exit 1\n")
+    with pytest.raises(I2LError, match="no display"):
+        clipboard.copy_text("a")
+
+
+def test_no_clipboard_program(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingDependencyError, match="wl-clipboard"):
+        clipboard.copy_text("a")
+
+
+def test_clipboard(run, folder, monkeypatch):
+    from PIL import ImageGrab
+
+    monkeypatch.setattr(ImageGrab, "grabclipboard", lambda: Image.open(folder / "0.png"))
+    assert run("--clipboard").stdout == "a\n"
+    monkeypatch.setattr(ImageGrab, "grabclipboard", lambda: [str(folder / "1.png")])
+    assert run("--clipboard").stdout == "b + c\n"
+    monkeypatch.setattr(ImageGrab, "grabclipboard", lambda: None)
+    assert "no image on the clipboard" in str(run("--clipboard").exception)
+
+
+@pytest.mark.slow
+def test_several_processes(folder, exported):
+    files = [str(folder / f"{index % 4}.png") for index in range(40)]
+    options = ["--model", str(exported["float32"]), "--scale", "1", "--jobs", "2"]
+    result = CliRunner().invoke(app, ["read", *files, str(folder / "notes.txt"), *options])
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == ["a", "b + c", "a = b", "x^{2} = y"] * 10 + [""]

@@ -1,0 +1,161 @@
+import io
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import i2l
+from i2l.errors import I2LError
+from i2l.images.open import NotAnImageError
+from i2l.inference.model_folder import ModelError
+from i2l.inference.reader import Reader
+from i2l.inference.reading import Reading
+from tests.inference.conftest import CONFIG, FORMULAS, draw_formula
+
+
+@pytest.fixture(scope="module")
+def reader(checkpoint):
+    return Reader(checkpoint)
+
+
+@pytest.fixture(scope="module")
+def reading(reader):
+    return reader.read(draw_formula("x ^ { 2 } = y"), scale=1)
+
+
+def png(pixels):
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+def test_public_names():
+    assert i2l.Reader is Reader
+    assert i2l.Reading is Reading
+    with pytest.raises(AttributeError, match="Writer"):
+        i2l.Writer  # noqa: B018
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_what_was_learnt_is_read(reader, formula):
+    reading = reader.read(draw_formula(formula), scale=1)
+    assert reading.formula == formula
+    assert reading.confidence > 0.6
+    assert reading.finished
+
+
+def test_any_source_gives_the_same(reader, tmp_path):
+    pixels = draw_formula("b + c")
+    path = tmp_path / "a.png"
+    path.write_bytes(png(pixels))
+    sources = [path, str(path), png(pixels), pixels, Image.fromarray(pixels), 255 - pixels]
+    assert {reader.read(source, scale=1).latex for source in sources} == {"b + c"}
+
+
+def test_a_reading_is_whole(reading):
+    length = len(reading.tokens)
+    assert reading.latex == "x^{2} = y"
+    assert reading.attention.shape == (length, *CONFIG.grid)
+    np.testing.assert_allclose(reading.attention.sum(axis=(1, 2)), 1, atol=1e-4)
+    assert reading.token_probabilities.shape == (length,)
+    assert np.log(reading.token_probabilities).sum() >= reading.log_prob - 1e-5
+    assert reading.confidence == pytest.approx(np.exp(reading.log_prob))
+    assert [box is None for box in reading.boxes] == [token in "^{}" for token in reading.tokens]
+    width, height = reading.prepared.file_size_px
+    for left, top, right, bottom in filter(None, reading.boxes):
+        assert 0 <= left < right <= width
+        assert 0 <= top < bottom <= height
+
+
+def test_a_reading_as_json(reading):
+    content = json.loads(json.dumps(reading.to_dict()))
+    assert content["latex"] == "x^{2} = y"
+    assert [token["text"] for token in content["tokens"]] == list(reading.tokens)
+    assert set(content["tokens"][0]) == {"text", "probability", "box"}
+    assert set(content) >= {"confidence", "alternatives", "seconds", "size", "scale", "finished"}
+
+
+def test_a_reading_in_a_notebook(reading):
+    page = reading._repr_html_()
+    assert "data:image/png;base64," in page
+    assert page.count("<rect") == sum(box is not None for box in reading.boxes)
+    assert "$$x^{2} = y$$" in page
+
+
+def test_alternatives(checkpoint):
+    reading = Reader(checkpoint, n_best=4).read(draw_formula("x ^ { a + b }"), scale=1)
+    assert len(reading.alternatives) >= 3
+    confidences = [reading.confidence, *(other.confidence for other in reading.alternatives)]
+    assert len({reading.latex, *(other.latex for other in reading.alternatives)}) == len(confidences)
+
+
+def test_many_in_order_and_as_one_by_one(reader):
+    pictures = [draw_formula(formula) for formula in FORMULAS]
+    together = reader.read_many(pictures, scale=1)
+    assert [reading.formula for reading in together] == FORMULAS
+    for picture, reading in zip(pictures, together, strict=True):
+        alone = reader.read(picture, scale=1)
+        assert alone.tokens == reading.tokens
+        np.testing.assert_allclose(alone.attention, reading.attention, atol=1e-4)
+
+
+def test_many_with_bad_ones_among_them(reader):
+    sources = [draw_formula("a"), b"nonsense", draw_formula("b + c")]
+    first, second, third = reader.read_many(sources, scale=1, errors="return")
+    assert (first.latex, third.latex) == ("a", "b + c")
+    assert isinstance(second, NotAnImageError)
+    with pytest.raises(NotAnImageError):
+        reader.read_many(sources, scale=1)
+    assert reader.read_many([]) == []
+
+
+def test_threads_share_a_reader(reader):
+    pictures = [draw_formula(formula) for formula in FORMULAS] * 3
+    with ThreadPoolExecutor(4) as pool:
+        readings = list(pool.map(lambda picture: reader.read(picture, scale=1), pictures))
+    assert [reading.formula for reading in readings] == FORMULAS * 3
+
+
+def test_of_two_scales_the_surer_one_is_taken(reader, monkeypatch):
+    """Half the size is hard to read: the model itself decides which form of the image to believe."""
+    picture = draw_formula("y = x ^ { 2 } + c")
+    right, wrong = (reader.prepare(picture, scale=scale)[0] for scale in (1.0, 0.55))
+    for forms in ([right, wrong], [wrong, right]):
+        monkeypatch.setattr(reader, "prepare", lambda source, scale, forms=forms: forms)
+        assert reader.read(picture).formula == "y = x ^ { 2 } + c"
+        assert reader.read_many([picture])[0].formula == "y = x ^ { 2 } + c"
+
+
+def test_greedy_and_unguarded(checkpoint):
+    reader = Reader(checkpoint, beam_width=1, guard=False, max_tokens=5)
+    reading = reader.read(draw_formula("a + b + c = x"), scale=1)
+    assert reading.tokens == ("a", "+", "b", "+", "c", "=")[:6]
+    assert not reading.finished
+
+
+def test_models_that_are_not_there(tmp_path, checkpoint):
+    with pytest.raises(ModelError, match="neither a folder nor a bundled one"):
+        Reader("no-such-model")
+    with pytest.raises(ModelError, match="not a model folder"):
+        Reader(tmp_path)
+    (tmp_path / "config.json").write_text('{"format": "i2l-model-0"}')
+    with pytest.raises(ModelError, match="i2l-model-0"):
+        Reader(tmp_path)
+    with pytest.raises(I2LError, match="at least 1"):
+        Reader(checkpoint, beam_width=0)
+
+
+def test_no_model_in_the_box(monkeypatch, tmp_path):
+    monkeypatch.setattr("i2l.inference.model_folder.BUNDLED", tmp_path)
+    with pytest.raises(ModelError, match="No model is bundled"):
+        Reader()
+
+
+def test_the_model_in_the_box(monkeypatch, tmp_path, checkpoint):
+    monkeypatch.setattr("i2l.inference.model_folder.BUNDLED", tmp_path)
+    for name in ("another", "world"):
+        (tmp_path / name).symlink_to(checkpoint)
+    assert Reader().read(draw_formula("a"), scale=1).latex == "a"
+    assert Reader("another").model.path.name == "another"
