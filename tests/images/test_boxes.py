@@ -93,6 +93,7 @@ SUM = r"\sum _ { i } ^ { n }"
 TALL = r"\left( \begin{array} { c } " + 9 * r"{ x } \\ " + r"\end{array} \right)"
 RULES = r"\begin{array} { | c || c } \hline { a } & { b } \\ { c } & { d } \\ \end{array}"
 LIGATURE = r"\mathrm { e f f }"
+SWAPPED = r"{ \dot { x } _ { a } } ^ { 2 }"  # TeX draws the 2 first, but on the marked page the a
 DIALECT = r"{a\over b}"
 WILD = r"\def\y{x}\y"
 
@@ -100,7 +101,9 @@ WILD = r"\def\y{x}\y"
 @pytest.fixture(scope="module")
 def named():
     """The formulas above, by themselves."""
-    results = render_formulas([FRACTION, ROOT, SUM, TALL, RULES, LIGATURE, DIALECT, WILD], boxes=True)
+    results = render_formulas(
+        [FRACTION, ROOT, SUM, TALL, RULES, LIGATURE, SWAPPED, DIALECT, WILD], boxes=True
+    )
     return {result.formula: result for result in results}
 
 
@@ -147,6 +150,13 @@ def test_rules_of_an_array(named):
 def test_letters_of_a_ligature_share_its_box(named):
     boxes = named[LIGATURE].boxes
     assert boxes[2] != boxes[3] == boxes[4]
+
+
+def test_scripts_drawn_in_another_order(named):
+    boxes = named[SWAPPED].boxes
+    base, below, above = boxes[3], boxes[7], boxes[12]
+    assert above[3] < below[1]
+    assert base[0] < below[0] < base[2] + 5
 
 
 def test_a_formula_of_another_dialect_has_the_boxes_of_its_canonical_tokens(named):

@@ -127,7 +127,8 @@ def _match_piece(keys: list[_Key], marked: list[_Key], tokens: list[int]) -> lis
     """Match a piece in which the two pages differ, where it is plain how."""
     if keys and len(set(tokens)) == 1:  # drawn otherwise: a delimiter of another size, other dots
         return [tokens[:1]] * len(keys)
-    if len(keys) == 1 < len(marked) <= 3 and len({size for _, _, size in (*keys, *marked)}) == 1:
+    sizes = {size for _, _, size in (*keys, *marked)}
+    if len(keys) == 1 < len(marked) <= 3 and len(sizes) == 1 and keys[0] not in marked:
         return [tokens]  # a ligature
     if Counter(keys) == Counter(marked):  # drawn in another order
         waiting = [(key, token) for key, token in zip(marked, tokens, strict=True)]
