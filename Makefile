@@ -33,7 +33,7 @@ bench: $(VENV)/.dev tex
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) --editable .
+	$(PIP) --no-compile --editable .
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt
