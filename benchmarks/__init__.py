@@ -1,0 +1,1 @@
+"""What the figures of the README are measured with; `make bench` runs it all."""

@@ -1,4 +1,4 @@
-"""What canonical and pretty forms must keep above all: the picture, compared by the pixel with real pdflatex."""
+"""What canonical and pretty forms must keep above all: the picture, by the pixel, with real pdflatex."""
 
 import numpy as np
 import pytest
