@@ -47,6 +47,10 @@ CLASSES = (  # what im2markup loses, by the first token where the two part: a te
     ("\\operatorname* in two tokens", lambda ours, theirs: ours.endswith("*")),
     ("position or column specification lost", lambda ours, theirs: ours in ("@", "[")),
     ("space of \\limsup, \\liminf lost", lambda ours, theirs: ours == r"\,"),
+    ("[c] of an array read as a cell", lambda ours, theirs: theirs == "}"),
+    ("space inside a text lost", lambda ours, theirs: ours == "~"),
+    ("x_-- read as one script", lambda ours, theirs: theirs == "--"),
+    ("reach of \\rm, primes or fills in a cell", lambda ours, theirs: "{" in (ours, theirs) or theirs == "'"),
     ("empty row lost", lambda ours, theirs: ours == "}" or theirs == r"\displaystyle"),
 )
 
