@@ -103,21 +103,22 @@ def test_processes_load_what_one_process_loads(sources, tmp_path, monkeypatch):
             np.testing.assert_array_equal(one, other)
 
 
+MANY_PARTS = replace(OPTIONS, boxes=False, part_lines=20)
 COMMAND = """
 import sys
 from pathlib import Path
-from tests.dataset.test_build_tex import OPTIONS, build
+from tests.dataset.test_build_tex import MANY_PARTS, build
 from i2l.dataset.sources import text_sources
 if __name__ == "__main__":
-    build(text_sources([Path(sys.argv[1])]), Path(sys.argv[2]), jobs=2)
+    build(text_sources([Path(sys.argv[1])]), Path(sys.argv[2]), MANY_PARTS, jobs=2)
 """
 
 
 @pytest.mark.slow
 def test_killed_twenty_times_and_resumed(tmp_path):
     source = tmp_path / "formulas.txt"
-    source.write_text("\n".join(formula_lines(600)))
-    expected = folder_bytes(build(text_sources([source]), tmp_path / "undisturbed").path)
+    source.write_text("\n".join(formula_lines(300)))
+    expected = folder_bytes(build(text_sources([source]), tmp_path / "undisturbed", MANY_PARTS).path)
     script = tmp_path / "build.py"
     script.write_text(COMMAND)
     out = tmp_path / "out"
