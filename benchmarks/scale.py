@@ -1,9 +1,8 @@
-"""How well the scale of a picture is estimated, and the fit of its constants.
+"""How well the scale of a picture is estimated.
 
     python -m benchmarks.scale FORMULAS      one formula a line; about 400 will do
 
-Prints for each resolution and disturbance the median and the standard deviation of log(estimated / true), and
-the constants that a new fit would give.
+Prints for each resolution and disturbance the median and the standard deviation of log(estimated / true).
 """
 
 import argparse
@@ -20,15 +19,7 @@ from PIL import Image, ImageFilter
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.tokens import FormulaError
 from i2l.images.render import render_formulas
-from i2l.images.scale import (
-    REFERENCE_DPI,
-    SYMBOL_PX,
-    estimate_scale,
-    large_symbol_size,
-    mean_darkness,
-    stroke_terms,
-    symbol_sizes,
-)
+from i2l.images.scale import REFERENCE_DPI, estimate_scale
 from i2l.images.styles import PAPER, Style
 
 DPIS = (70, 100, 130, 200, 300, 400)
@@ -65,7 +56,7 @@ def report(name: str, images: list[Pixels], dpi: float) -> None:
 
 
 def main() -> None:
-    """Measure, and fit again."""
+    """Measure."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("formulas", type=Path)
     formulas = []
@@ -84,20 +75,6 @@ def main() -> None:
     for change in ({"bold": True}, {"font": "times"}, {"font": "palatino"}):
         style = dataclasses.replace(PAPER, dpi=150, **change)
         report(f"150 dpi, {next(iter(change))} {next(iter(change.values()))}", render(formulas, style), 150)
-
-    terms, targets, sizes = [], [], []
-    for dpi in DPIS:
-        for pixels in images[dpi]:
-            ink = 255 - pixels
-            terms.append(stroke_terms(ink))
-            targets.append(math.log(dpi / REFERENCE_DPI))
-            pieces = symbol_sizes(ink > 0.5 * mean_darkness(ink))
-            if pieces is not None:
-                sizes.append(math.log(large_symbol_size(pieces) * REFERENCE_DPI / dpi))
-    fit = np.linalg.lstsq(np.array(terms), np.array(targets), rcond=None)[0]
-    print(f"SYMBOL_PX = {math.exp(np.mean(sizes)):.1f} (now {SYMBOL_PX}), off by {np.std(sizes):.2f}")
-    print(f"STROKE_FIT = {tuple(round(float(value), 3) for value in fit)}")
-    print(f"off by {(np.array(terms) @ fit - targets).std():.2f}")
 
 
 if __name__ == "__main__":
