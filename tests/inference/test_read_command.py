@@ -74,6 +74,17 @@ def test_formats(run, folder, output, expected):
     assert run(folder / "3.png", "--format", output).stdout.startswith(expected)
 
 
+def test_a_formula_that_mathml_cannot_express(run, folder, monkeypatch):
+    from i2l.inference import outputs
+
+    monkeypatch.setattr(outputs, "_COMMAND", __import__("re").compile("b"))  # so that b is not understood
+    result = run(folder / "0.png", folder / "1.png", "--format", "mathml")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[0].startswith("<math")
+    assert result.stdout.splitlines()[1] == ""
+    assert "MathML cannot express b" in result.stderr
+
+
 def test_n_best(run, folder):
     lines = run(folder / "3.png", "--n-best", "3").stdout.splitlines()
     assert len(lines) == 3

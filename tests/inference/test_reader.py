@@ -1,5 +1,7 @@
 import io
 import json
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -36,6 +38,23 @@ def test_public_names():
     assert i2l.Reading is Reading
     with pytest.raises(AttributeError, match="Writer"):
         i2l.Writer  # noqa: B018
+
+
+def test_the_reader_loads_nothing_heavy():
+    code = "import sys, i2l.inference.reader, i2l.inference.many, i2l.inference.outputs; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert not set(loaded) & {
+        "torch",
+        "onnx",
+        "scipy",
+        "pyarrow",
+        "pypdfium2",
+        "latex2mathml",
+        "rich",
+        "typer",
+    }
 
 
 @pytest.mark.parametrize("formula", FORMULAS)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from i2l.errors import I2LError
+from i2l.errors import I2LError, require_extra
 
 if TYPE_CHECKING:
     from i2l.images.open import ImageSource
@@ -64,6 +64,8 @@ def read(
     """
     from i2l.inference.many import read_all
 
+    if output == "mathml":
+        require_extra("latex2mathml", "mathml")
     warnings.filterwarnings("ignore", module="PIL")  # what Pillow remarks about a file is in our message
     sources = _find_images(images or [])
     if clipboard:
@@ -80,10 +82,16 @@ def read(
     printed, failed = [], 0
     readings = read_all([source for _, source in sources], options, jobs=jobs, scale=scale)
     for (name, _), reading in zip(sources, _watched(readings, len(sources)), strict=True):
-        failed += isinstance(reading, I2LError)
-        lines = _json_line(name, reading) if json_lines else _lines(name, reading, output, n_best)
-        printed.append(lines)
-        sys.stdout.write(lines + "\n")
+        try:
+            if isinstance(reading, I2LError):
+                raise reading
+            text = _to_json(name, reading) if json_lines else _to_lines(reading, output, n_best)
+        except I2LError as error:
+            failed += 1
+            typer.echo(f"{name}: {error}", err=True)
+            text = json.dumps({"image": name, "error": str(error)}) if json_lines else ""
+        printed.append(text)
+        sys.stdout.write(text + "\n")
         sys.stdout.flush()
     if copy:
         from i2l.cli.clipboard import copy_text
@@ -135,12 +143,9 @@ def _watched(readings: "Iterator[Reading | I2LError]", total: int) -> "Iterator[
     yield from track(readings, "reading", total=total, console=Console(stderr=True), transient=True)
 
 
-def _lines(name: str, reading: "Reading | I2LError", output: OutputFormat, n_best: int) -> str:
+def _to_lines(reading: "Reading", output: OutputFormat, n_best: int) -> str:
     from i2l.inference.outputs import format_formula
 
-    if isinstance(reading, I2LError):
-        typer.echo(f"{name}: {reading}", err=True)
-        return ""
     if n_best == 1:
         return format_formula(reading.latex, reading.tokens, output)
     found = [(reading.confidence, reading.latex, reading.tokens)]
@@ -150,8 +155,5 @@ def _lines(name: str, reading: "Reading | I2LError", output: OutputFormat, n_bes
     )
 
 
-def _json_line(name: str, reading: "Reading | I2LError") -> str:
-    if isinstance(reading, I2LError):
-        typer.echo(f"{name}: {reading}", err=True)
-        return json.dumps({"image": name, "error": str(reading)})
+def _to_json(name: str, reading: "Reading") -> str:
     return json.dumps({"image": name, **reading.to_dict()})
