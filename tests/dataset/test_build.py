@@ -22,6 +22,7 @@ COMMON = [f"x + {a} = {b}" for a in "abcdef" for b in "abcdef"]
 TRAIN = [
     *COMMON,
     "",  # empty
+    "% nothing but a comment",  # empty too
     r"\frac{a}",  # rejected-by-normaliser
     "+".join("abcdefabcdefabcdef"),  # too-long
     "x+a=a",  # duplicate of line 1
@@ -55,6 +56,7 @@ def test_every_line_gets_one_verdict(small_build, sources):
     tail = [(row["verdict"], row["message"]) for row in list(found.values())[len(COMMON) : len(TRAIN)]]
     assert tail == [
         ("empty", "an empty line"),
+        ("empty", "empty at character 0"),
         ("rejected-by-normaliser", "missing argument at character 8"),
         ("too-long", "35 tokens, at most 20"),
         ("duplicate", "like train.txt:1"),
@@ -74,7 +76,7 @@ def test_every_line_gets_one_verdict(small_build, sources):
     card = dataset.card
     assert card["num_given"] == len(found)
     assert sum(sum(counts.values()) for counts in card["verdicts"].values()) == card["num_given"]
-    assert [step["all"] for step in card["steps"]] == [51, 48, 47, 45, 44, 43, 40, 39]
+    assert [step["all"] for step in card["steps"]] == [52, 48, 47, 45, 44, 43, 40, 39]
     assert card["steps"][-1] == {
         "name": "tokens seen 2 times in training",
         "all": card["num_kept"],

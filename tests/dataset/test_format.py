@@ -51,6 +51,15 @@ def test_what_is_no_dataset_is_refused(dataset, tmp_path):
         DatasetReader(dataset.path)
 
 
+def test_a_damaged_file_is_named(dataset):
+    split = dataset.split("train")
+    assert len(split.sizes) == len(split._places[1])  # read before the damage
+    [file] = (dataset.path / "data").glob("train-*")
+    file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(DatasetError, match=r"train-00000-of-00001\.parquet is damaged"):
+        split.pixels([0])
+
+
 def test_sizes_that_do_not_fit_the_pixels_are_noticed(dataset):
     split = dataset.split("train")
     split.sizes[0] += 1

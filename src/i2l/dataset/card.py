@@ -46,8 +46,8 @@ def summarize(plan: Plan, settlement: Settlement, *, files: Sequence[str], num_t
             }
     return {
         "format": FORMAT,
-        "num_given": settlement.count(),
-        "num_kept": settlement.count(KEPT),
+        "num_given": settlement.totals().total(),
+        "num_kept": settlement.totals()[KEPT],
         "num_tokens": num_tokens,
         "splits": splits,
         "verdicts": {

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from i2l.dataset.pixels import end_with_parent
 from i2l.dataset.work import BuildError
-from i2l.errors import require_extra
+from i2l.errors import I2LError, require_extra
 
 Task = Callable[[int], None]
 
@@ -70,7 +70,7 @@ class RayEngine:
         require_extra("ray.data", "cluster")
         if not self._ray.is_initialized():
             self._ray.init(
-                address=address,
+                address=address or "local",
                 num_cpus=jobs if address is None else None,
                 include_dashboard=False if address is None else None,
                 log_to_driver=False,
@@ -80,15 +80,25 @@ class RayEngine:
         self._ray.data.DataContext.get_current().enable_progress_bars = False  # we have our own
 
     def run(self, task: Task, parts: Sequence[int]) -> Iterator[int]:
-        """Run the task for each part, one Ray task a part; Ray repeats those of a lost node."""
+        """Run the task for each part, one Ray task a part; Ray repeats those of a lost node.
 
-        def run_row(row: dict[str, int]) -> dict[str, int]:
-            task(row["item"])
-            return row
+        Raises:
+            BuildError: if a task fails.
+        """
+
+        def run_row(row: dict[str, Any]) -> dict[str, Any]:
+            # An expected error travels as a row: Ray would wrap it in pages of its own.
+            try:
+                task(row["item"])
+            except (I2LError, OSError) as error:
+                return row | {"error": str(error)}
+            return row | {"error": ""}
 
         if parts:
             dataset = self._ray.data.from_items(list(parts), override_num_blocks=len(parts))
             for row in dataset.map(run_row).iter_rows():
+                if row["error"]:
+                    raise BuildError(f"On a node of the cluster: {row['error']}")
                 yield row["item"]
 
 

@@ -9,6 +9,7 @@ import lzma
 import multiprocessing
 import multiprocessing.connection
 import os
+import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
@@ -76,20 +78,29 @@ def decode(samples: StoredSamples) -> Iterator[Pixels]:
     """Give the pixels of the samples, one by one.
 
     Raises:
-        DatasetError: if they are not of the size that the dataset says.
+        DatasetError: if the file is damaged, or they are not of the size that the dataset says.
     """
     read = _read_images if samples.file.suffix == ".parquet" else _draw_pages
-    for place, shape, pixels in zip(samples.places, samples.shapes, read(samples), strict=True):
-        if pixels is None or pixels.shape != tuple(shape):
-            raise DatasetError(
-                f"Sample {place} of {samples.file} is not {shape[0]} x {shape[1]} px. If the file is whole "
-                "(see verify), this rasteriser differs from the one that built the dataset: build it again."
-            )
-        yield pixels
+    try:
+        for place, shape, pixels in zip(samples.places, samples.shapes, read(samples), strict=True):
+            if pixels is None or pixels.shape != tuple(shape):
+                raise DatasetError(
+                    f"Sample {place} of {samples.file} is not {shape[0]} x {shape[1]} px. If the file is "
+                    "whole (see verify), another rasteriser built the dataset: build it again."
+                )
+            yield pixels
+    except (OSError, EOFError, lzma.LZMAError, pa.ArrowException) as error:
+        raise DatasetError(
+            f"{samples.file} is damaged ({error}); copy or build the dataset again."
+        ) from error
 
 
 def load_pixels(files: Sequence[StoredSamples], shapes: npt.NDArray[np.int32], *, jobs: int) -> PixelBuffer:
-    """Decode samples of many files, with several processes if there are many, into one buffer."""
+    """Decode samples of many files, with several processes if there are many, into one buffer.
+
+    Raises:
+        DatasetError: if a file is damaged, or memory or the room for temporary files does not suffice.
+    """
     offsets = pixel_offsets(shapes)
     num_pixels = int(offsets[-1])
     if jobs == 1 or len(shapes) < MIN_SAMPLES_FOR_PROCESSES:
@@ -97,7 +108,12 @@ def load_pixels(files: Sequence[StoredSamples], shapes: npt.NDArray[np.int32], *
         for samples in files:
             _fill(data, samples)
         return PixelBuffer(data, offsets, shapes)
-    with tempfile.NamedTemporaryFile(prefix="i2l-pixels-") as file:
+    folder = tempfile.gettempdir()
+    if shutil.disk_usage(folder).free < num_pixels:
+        raise DatasetError(
+            f"{num_pixels / 1e9:.1f} GB of pixels do not fit into {folder}; set TMPDIR to a larger disk."
+        )
+    with tempfile.NamedTemporaryFile(prefix="i2l-pixels-", dir=folder) as file:
         os.truncate(file.name, num_pixels)
         data = np.memmap(file.name, dtype=np.uint8, mode="r+", shape=(num_pixels,))
         tasks = [piece for samples in files for piece in samples.split(SAMPLES_PER_TASK)]

@@ -55,11 +55,6 @@ class Settlement:
         """Count lines by verdict."""
         return sum(self.verdicts.values(), Counter())
 
-    def count(self, verdict: str | None = None, split: str | None = None) -> int:
-        """Count lines, of one verdict or split or of all."""
-        counters = self.verdicts.values() if split is None else [self.verdicts[split]]
-        return sum(counter.total() if verdict is None else counter[verdict] for counter in counters)
-
 
 def count_tokens(folder: WorkFolder, num_parts: int) -> Counter[str]:
     """Add up the token counts of the rendered training formulas; each part has counted its own."""
@@ -112,8 +107,9 @@ def settle(
             if verdict["verdict"] not in _SELF_EXPLAINING:
                 settlement.causes[verdict["verdict"], _cause(verdict["message"])] += 1
         write_verdicts(pa.Table.from_pylist(verdicts, schema=VERDICTS))
-    if settlement.count() != len(names) or settlement.count(KEPT) != sum(map(len, settlement.rows.values())):
-        raise BuildError(f"{len(names)} lines were given, but {settlement.count()} have a verdict.")
+    totals = settlement.totals()
+    if totals.total() != len(names) or totals[KEPT] != sum(map(len, settlement.rows.values())):
+        raise BuildError(f"{len(names)} lines were given, but {totals.total()} have a verdict: {totals}.")
     return settlement
 
 

@@ -80,7 +80,8 @@ def _normalize(line: bytes, options: StageOptions) -> dict[str, object]:
     try:
         normalized = normalize_formula(decode_line(line), macros=options.macros)
     except FormulaError as error:
-        return {"reason": EARLY_REASONS.index(REJECTED), "message": str(error)}
+        reason = EMPTY if error.reason == EMPTY else REJECTED  # a comment alone is an empty formula
+        return {"reason": EARLY_REASONS.index(reason), "message": str(error)}
     num_tokens = len(normalized.tokens)
     row = {"formula": normalized.formula, "latex": normalized.latex, "num_tokens": num_tokens}
     if num_tokens > options.recipe.max_tokens:
@@ -99,7 +100,7 @@ def render_part(options: StageOptions, index: int) -> None:
     """Draw the formulas of a part that are still in, and count the tokens of those that train.
 
     Raises:
-        BuildError: if the disk is so full that TeX may have failed for that.
+        OSError: if the disk is so full that TeX may have failed for that.
     """
     folder = options.folder
     selected = read_part(folder.part("selected", index))

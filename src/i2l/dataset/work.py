@@ -7,7 +7,6 @@ file is there is done, so a build that was killed goes on where it stopped. The 
 
 import errno
 import fcntl
-import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -41,11 +40,6 @@ class WorkFolder:
     def missing(self, stage: str, num_parts: int) -> list[int]:
         """List the parts of a stage that are still to be done."""
         return [index for index in range(num_parts) if not self.part(stage, index).exists()]
-
-    @property
-    def selection(self) -> Path:
-        """The fate of every line after the global step, as arrays."""
-        return self.path / "selection.npz"
 
     @property
     def result(self) -> Path:
@@ -91,11 +85,6 @@ class WorkFolder:
         else:
             with atomic_write(path) as file:
                 json.dump(plan, file, indent=1)
-
-
-def plan_key(plan: Plan) -> str:
-    """Give the hex hash that stands for a plan."""
-    return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
 
 
 def plan_differences(old: Plan, new: Plan) -> list[str]:
