@@ -176,3 +176,8 @@ def test_tokens_point_at_their_source_and_say_whether_they_draw():
     assert (r"\left.", r"\left.", False) in found
     assert (r"\right|", r"\right|", True) in found
     assert all(not visible for text, _, visible in found if text in "{}_^")
+
+
+def test_the_position_of_an_array_draws_nothing():
+    tokens = normalize_formula(r"\begin{array}[t]{c}x\end{array}").tokens
+    assert [token.text for token in tokens if token.visible] == ["x"]

@@ -74,8 +74,11 @@ class ArrayPrinter:
         name = "matrix" if name in MATRICES else name
         begin, closing = node.begin, node.closing
         self.tokens.append(Token(rf"\begin{{{name}}}", begin.start, begin.end, name == "cases"))
+        hidden = self.hidden
         if node.position:
+            self.hidden = True  # it says where the array stands, and draws nothing
             self.optional(node.position, style)
+            self.hidden = hidden
         if node.columns is not None:
             self.columns(node.columns, begin.end)
         for row in node.rows:
