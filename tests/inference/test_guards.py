@@ -122,8 +122,18 @@ def test_nothing_opens_that_the_vocabulary_cannot_close():
     assert dict(zip(tokens, allowed, strict=True)) == {token: token == "a" for token in tokens}
 
 
+@pytest.mark.parametrize("missing", ["0", "p", "t", "]", "c", ")", "\\\\", r"\end{matrix}", "{", "}"])
+def test_any_token_may_be_missing(missing):
+    vocabulary = Vocabulary.from_formula_tokens(set(TOKENS) - {missing})
+    guard = FormulaGuard(vocabulary)
+    random = np.random.default_rng(0)
+    for _ in range(30):
+        choices, max_steps = random.integers(0, 10_000, 80), int(random.integers(4, 60))
+        normalize_formula(" ".join(write(choices, max_steps=max_steps, guard=guard, vocabulary=vocabulary)))
+
+
 def test_the_limit_leaves_room_to_close():
-    for max_steps in range(16, 60):
+    for max_steps in range(4, 60):
         ids = [t for t in range(2, len(VOCABULARY)) if VOCABULARY.tokens[t] == "{"]
         state, written = GUARD.start(), []
         for step in range(max_steps):

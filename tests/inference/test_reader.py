@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 import i2l
@@ -14,6 +15,7 @@ from i2l.images.open import NotAnImageError
 from i2l.inference.model_folder import ModelError
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
+from i2l.model.checkpoint import load_recognizer, save_checkpoint
 from tests.inference.conftest import CONFIG, FORMULAS, draw_formula
 
 
@@ -152,6 +154,24 @@ def test_greedy_and_unguarded(checkpoint):
     reading = reader.read(draw_formula("a + b + c = x"), scale=1)
     assert reading.tokens == ("a", "+", "b", "+", "c", "=")[:6]
     assert not reading.finished
+
+
+def test_a_model_that_has_nothing_to_say(checkpoint, tmp_path):
+    model, source = load_recognizer(checkpoint)
+    with torch.no_grad():
+        model.output.score.bias[0] = 50.0
+    save_checkpoint(
+        tmp_path / "silent",
+        step=0,
+        weights=model.state_dict(),
+        config=source.config,
+        vocabulary=source.vocabulary,
+        metrics={},
+        training_state=None,
+    )
+    reading = Reader(tmp_path / "silent", guard=False).read(draw_formula("a"), scale=1)
+    assert (reading.latex, reading.tokens, reading.boxes) == ("", (), ())
+    assert Reader(tmp_path / "silent").read(draw_formula("a"), scale=1).tokens
 
 
 def test_models_that_are_not_there(tmp_path, checkpoint):

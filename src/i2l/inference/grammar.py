@@ -12,6 +12,7 @@ from i2l.formulas.environments import ROW_COMMANDS
 from i2l.formulas.parser import DELIMITERS, INFIXES, SKIPPED
 from i2l.inference.grammar_frames import (
     ENVIRONMENTS,
+    LEFT,
     Arguments,
     Columns,
     Frame,
@@ -134,9 +135,9 @@ def _in_items(state: State, items: Items, token: str) -> State | None:
     if token == r"\atop":
         return None if items.infix else state.replace(_after_atom(items)._replace(infix=True))
     if token == r"\middle":
-        return push(Arguments("D"), _atom(state, items)) if items.owner == r"\left" else None
+        return push(Arguments("D"), _atom(state, items)) if items.owner == LEFT else None
     if _is_left(token):
-        return None if items.owner == "[" else push(Items(r"\left"), _atom(state, items))
+        return None if items.owner == "[" else push(Items(LEFT), _atom(state, items))
     if token.startswith(r"\begin{"):
         return _begin(state, items, token[7:-1])
     if token == "{":
@@ -149,7 +150,7 @@ def _closes(items: Items, token: str) -> bool:
     owner = items.owner
     if owner in ENVIRONMENTS:
         return items.fresh and items.rows and token == rf"\end{{{owner}}}"
-    if owner == r"\left":
+    if owner == LEFT:
         return is_right(token)
     return token == {"{": "}", "lines": "}", "[": "]", "$": "$"}.get(owner)
 
@@ -189,10 +190,10 @@ def _break(state: State, items: Items, token: str) -> State | None:
 
 def _bracket_in_row(state: State, items: Items) -> State | None:
     """At the start of a row `[` opens the gap that `\\\\` asks for, or the place of the whole box."""
-    filled = state.replace(items._replace(fresh=False))
     if items.rows:
-        return push(Length("]"), state.replace(items._replace(fresh=True)))
-    return push(Place(), filled) if items.owner in ("aligned", "gathered") else None
+        return push(Length("]"), state)
+    placed = state.replace(items._replace(fresh=False))
+    return push(Place(), placed) if items.owner in ("aligned", "gathered") else None
 
 
 def _begin(state: State, items: Items, name: str) -> State | None:

@@ -15,6 +15,7 @@ ENVIRONMENTS: Final = {
     "split": 2,
     "gathered": 1,
 }
+LEFT: Final = r"\left"  # owner of a list between \left and \right
 # A length while it is being written, its digits as 0. More digits TeX would not take.
 _NUMBER: Final = r"-?(0{1,3}(\.0{0,3})?|\.0{1,3})"
 _BEFORE_UNIT: Final = r"-?0{0,3}(\.0{0,3})?"

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.grammar import MAX_DEPTH, START, advance, is_right, may_end
-from i2l.inference.grammar_frames import State, closing_token
+from i2l.inference.grammar_frames import LEFT, Items, State, closing_token
 
 # The same up to 24 tokens, four times or more and over 48 tokens: 6 of 45,000 real formulas do that.
 MAX_PERIOD: Final = 24
 MIN_REPEATS: Final = 4
 MIN_REPEATED_TOKENS: Final = 48
-SPARE_STEPS: Final = 12  # one token may ask for this many more to close it
+SPARE_STEPS: Final = 6  # one token may ask for this many more to close what it opens
 
 
 class GuardState(NamedTuple):
@@ -45,7 +45,6 @@ class FormulaGuard:
         self._ids = {token: index for index, token in enumerate(vocabulary.tokens)}
         rights = sorted((token for token in self._tokens if is_right(token)), key=lambda t: t != r"\right.")
         self._rights = rights
-        self._usable = [self._can_be_closed(token) for token in self._tokens]
         self._masks: dict[object, NDArray[np.bool_]] = {}
 
     def start(self) -> GuardState:
@@ -87,8 +86,10 @@ class FormulaGuard:
         return mask
 
     def _closing_mask(self, state: State) -> NDArray[np.bool_]:
-        mask = np.zeros(len(self._tokens), np.bool_)
+        if not self._can_close(state, 1):  # an empty formula is filled with braces, which may be missing
+            return self._full_mask(state, deep=True)
         token = closing_token(state, self._rights)
+        mask = np.zeros(len(self._tokens), np.bool_)
         mask[self._ids[token] if token else Vocabulary.eos_id] = True
         return mask
 
@@ -96,22 +97,19 @@ class FormulaGuard:
         mask = np.zeros(len(self._tokens), np.bool_)
         mask[Vocabulary.eos_id] = may_end(state)
         for token_id in range(Vocabulary.bos_id + 1, len(self._tokens)):
-            if self._usable[token_id]:
-                after = advance(state, self._tokens[token_id])
-                mask[token_id] = after is not None and not (deep and after.depth > state.depth)
+            after = advance(state, self._tokens[token_id])
+            if after is not None and not (deep and after.depth > state.depth):
+                mask[token_id] = self._can_close(after, state.depth)
         return mask
 
-    def _can_be_closed(self, token: str) -> bool:
-        """Tell whether all that a token opens can be closed with this vocabulary."""
-        state = advance(START, token)
-        if token == "[":
-            return "]" in self._ids
-        while state is not None and not may_end(state):
-            try:
-                closer = closing_token(state, self._rights)
-            except IndexError:
+    def _can_close(self, state: State, depth: int) -> bool:
+        """Tell whether all above a depth can be closed with this vocabulary."""
+        while state.depth > depth or not isinstance(state.frame, Items) or not state.frame.filled:
+            if isinstance(state.frame, Items) and state.frame.owner == LEFT and not self._rights:
                 return False
-            if closer not in self._ids:
+            closer = closing_token(state, self._rights)
+            after = advance(state, closer) if closer in self._ids else None
+            if after is None:
                 return False
-            state = advance(state, closer)
+            state = after
         return True

@@ -172,7 +172,8 @@ class Reader:
         length = len(tokens)
         assert best.attention is not None
         attention = best.attention[:length]
-        alternatives = [self._alternative(hypothesis) for hypothesis in others]
+        alternatives = {other.latex: other for other in map(self._alternative, reversed(others))}
+        alternatives.pop(latex, None)
         return Reading(
             latex=latex,
             tokens=tokens,
@@ -181,7 +182,7 @@ class Reader:
             token_probabilities=np.exp(best.token_log_probs[:length]),
             attention=attention,
             boxes=self._boxes(tokens, attention, prepared),
-            alternatives=tuple(other for other in alternatives if other.latex != latex),
+            alternatives=tuple(reversed(alternatives.values())),
             finished=best.finished,
             seconds=seconds,
             prepared=prepared,
@@ -194,7 +195,7 @@ class Reader:
         height, width = self.model.config.canvas_shape
         canvas = place_on_canvas([prepared.pixels], canvas_shape=(height, width))[0]
         ink = find_ink(canvas)
-        if len(find_pieces(ink)) > MAX_PIECES:
+        if not tokens or len(find_pieces(ink)) > MAX_PIECES:
             return (None,) * len(tokens)
         left = centre(prepared.pixels.shape[1], width) + FRAME_PX
         top = centre(prepared.pixels.shape[0], height) + FRAME_PX
