@@ -31,7 +31,8 @@ class GuardState(NamedTuple):
     @property
     def loops(self) -> bool:
         """Whether the hypothesis has only been repeating itself for long."""
-        return any(
+        possible = max(self.repeated) >= MIN_REPEATED_TOKENS - MAX_PERIOD
+        return possible and any(
             run + period >= max(MIN_REPEATED_TOKENS, MIN_REPEATS * period)
             for period, run in enumerate(self.repeated, start=1)
         )
