@@ -9,6 +9,7 @@ from i2l.config import ObjectiveConfig, model_preset
 from i2l.model.canvas import Window, crop_window
 from i2l.model.fast import fast_forward, unrolls
 from i2l.model.recognizer import Recognizer
+from i2l.model.unrolled import aligned
 from tests.model.conftest import make_batch, make_model, small_config
 
 OBJECTIVE = ObjectiveConfig(alpha_penalty=0.01)
@@ -122,3 +123,26 @@ def test_full_size_presets(preset, init_model):
     torch.testing.assert_close(found.attention.double(), expected.attention, rtol=0, atol=1e-5)
     for (name, one), other in zip(model.named_parameters(), exact.parameters(), strict=True):
         assert relative(one.grad, other.grad) < 1e-4, name
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_dropout_falls_on_the_same_places(monkeypatch, layers):
+    """Both ways get the same factors: on what every layer hands upwards, never on the recurrence."""
+    config = small_config(**AREA, lstm_layers=layers, dropout=0.5)
+    model = make_model(config)
+    batch = make_batch(config, batch=4, steps=7)
+    units = aligned(config.lstm_units)
+    factors = 2.0 * torch.rand(layers, 7, 4, units, dtype=torch.float64).gt(0.5)
+    one_by_one = iter(factors[layer, t] for t in range(7) for layer in range(layers))
+
+    def drop(inputs, p=0.5, training=True, inplace=False):
+        if inputs.dim() == 2:  # the plain loop
+            return inputs * next(one_by_one)[:, : inputs.shape[1]]
+        return inputs * (factors[-1] if inputs.dim() == 3 else factors[:-1])
+
+    monkeypatch.setattr(torch.nn.functional, "dropout", drop)
+    plain, fast = (losses(model, *batch, fast=fast) for fast in (False, True))
+    assert next(one_by_one, None) is None
+    torch.testing.assert_close(fast[0].logits, plain[0].logits, rtol=0, atol=1e-12)
+    for (name, _), one, other in zip(model.named_parameters(), fast[2], plain[2], strict=True):
+        assert relative(one, other) < 1e-10, name

@@ -30,7 +30,6 @@ def unrolls(config: ModelConfig) -> bool:
         and not config.beta_gate
         and not config.lstm_skip
         and config.calstm_cells == 1
-        and config.dropout == 0
     )
 
 
@@ -58,6 +57,7 @@ def fast_forward(
     words = shift_right(token_ids).T  # (T, B)
     embedded = embed(model.embedding.weight, words, dtype)  # (T, B, m)
     output, context, attention = run_unrolled(_loop_inputs(model, features, embedded, dtype))
+    output = functional.dropout(output, config.dropout, model.training)
     logits = _score(model, embedded, output, context)  # (T, B, K)
     attention = attention.view(*attention.shape[:2], *config.grid)  # (T, B, rows, columns)
     return RecognizerOutput(logits=logits.transpose(0, 1), attention=attention.transpose(0, 1))
@@ -136,7 +136,16 @@ def _loop_inputs(model: Recognizer, features: Tensor, embedded: Tensor, dtype: t
         hiddens=[hidden.to(dtype) for hidden in hiddens],
         cells=cells,
         cell_clip=model.config.cell_clip,
+        upward=_upward_factors(model, embedded, aligned(units)),
     )
+
+
+def _upward_factors(model: Recognizer, embedded: Tensor, units: int) -> Tensor | None:
+    """Dropout's factors of what each layer but the top one hands upwards at every step."""
+    dropout, layers = model.config.dropout, model.config.lstm_layers
+    if not (dropout and model.training and layers > 1):
+        return None
+    return functional.dropout(embedded.new_ones(layers - 1, *embedded.shape[:2], units), dropout)
 
 
 def _initial_state(model: Recognizer, features: Tensor) -> tuple[list[Tensor], list[Tensor]]:

@@ -50,9 +50,10 @@ class UnrolledInputs:
     hiddens: list[Tensor]  # per layer (B, n), the initial state
     cells: list[Tensor]  # per layer (B, n)
     cell_clip: float | None
+    upward: Tensor | None = None  # (layers - 1, T, B, n): dropout's factors of what a layer hands upwards
 
     def tensors(self) -> list[Tensor]:
-        """All tensors in the order of the fields."""
+        """All tensors that may have gradients, in the order of the fields."""
         single = [self.embedded, self.features, self.prepared, self.attention_state]
         upper = self.attention
         return [
@@ -62,7 +63,9 @@ class UnrolledInputs:
         ]
 
     @classmethod
-    def from_tensors(cls, tensors: tuple[Tensor, ...], cell_clip: float | None) -> "UnrolledInputs":
+    def from_tensors(
+        cls, tensors: tuple[Tensor, ...], cell_clip: float | None, upward: Tensor | None
+    ) -> "UnrolledInputs":
         """Undo `tensors`."""
         layers = len(tensors[8:]) // 5
         lists = [list(tensors[8 + layers * i : 8 + layers * (i + 1)]) for i in range(5)]
@@ -79,6 +82,7 @@ class UnrolledInputs:
             hiddens=hiddens,
             cells=cells,
             cell_clip=cell_clip,
+            upward=upward,
         )
 
 
@@ -170,6 +174,8 @@ def _run_forward(loop: UnrolledInputs) -> _Trace:
                 out_hidden=trace.inputs[q][t + 1, :, -units:],
                 out_upward=above,
             )
+            if above is not None and loop.upward is not None:
+                above.mul_(loop.upward[q, t])
     return trace
 
 
@@ -223,6 +229,8 @@ def _run_backward(
             )
             torch.mm(grads.sums[q][t], loop.kernels[q], out=grads.step_inputs(q, t))
             above = grads.step_inputs(q, t)[:, :units]
+            if q > 0 and loop.upward is not None:
+                above = above * loop.upward[q - 1, t]
         attention_backward(
             grads.inputs[0][t, :, columns],
             context[t],
@@ -272,12 +280,17 @@ def _collect(loop: UnrolledInputs, trace: _Trace, grads: _Gradients) -> list[Ten
 
 class _Unrolled(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, cell_clip: float | None, *tensors: Tensor) -> tuple[Tensor, Tensor, Tensor]:  # noqa: ANN401
-        loop = UnrolledInputs.from_tensors(tensors, cell_clip)
+    def forward(
+        ctx: Any,  # noqa: ANN401
+        cell_clip: float | None,
+        upward: Tensor | None,
+        *tensors: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        loop = UnrolledInputs.from_tensors(tensors, cell_clip, upward)
         trace = _run_forward(loop)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*tensors, *trace.tensors())
-        ctx.num_inputs, ctx.cell_clip = len(tensors), cell_clip
+        ctx.num_inputs, ctx.cell_clip, ctx.upward = len(tensors), cell_clip, upward
         units = loop.cells[0].shape[1]
         attention = torch.exp(trace.scores - trace.normalizer.unsqueeze(2))
         return trace.inputs[-1][1:, :, -units:], trace.inputs[0][:-1, :, _context(loop)], attention
@@ -289,7 +302,7 @@ class _Unrolled(torch.autograd.Function):
         context: Tensor | None,
         attention: Tensor | None,
     ) -> tuple[Tensor | None, ...]:
-        loop = UnrolledInputs.from_tensors(ctx.saved_tensors[: ctx.num_inputs], ctx.cell_clip)
+        loop = UnrolledInputs.from_tensors(ctx.saved_tensors[: ctx.num_inputs], ctx.cell_clip, ctx.upward)
         trace = _Trace.from_tensors(ctx.saved_tensors[ctx.num_inputs :])
         steps, batch, _ = loop.embedded.shape
         if output is None:
@@ -299,7 +312,7 @@ class _Unrolled(torch.autograd.Function):
         if attention is not None:
             attention = attention.contiguous()
         grads = _run_backward(loop, trace, output.contiguous(), context.contiguous(), attention)
-        return None, *_collect(loop, trace, grads)
+        return None, None, *_collect(loop, trace, grads)
 
 
 def run_unrolled(loop: UnrolledInputs) -> tuple[Tensor, Tensor, Tensor]:
@@ -309,6 +322,6 @@ def run_unrolled(loop: UnrolledInputs) -> tuple[Tensor, Tensor, Tensor]:
         The top layer's output (T, B, n), the context (T, B, D) and the attention (T, B, L).
     """
     output, context, attention = _Unrolled.apply(  # type: ignore[no-untyped-call]
-        loop.cell_clip, *loop.tensors()
+        loop.cell_clip, loop.upward, *loop.tensors()
     )
     return output, context, attention
