@@ -150,6 +150,11 @@ class TrainConfig(JsonConfig):
     length_classes: tuple[int, ...] = (28, 35, 41, 48, 55, 64, 75, 88, 105, 150)
     window_step: int = 0  # windows of the canvas differ by so many cells on either side; 0: always all of it
     min_shape_batches: int = 1  # a shape with fewer batches an epoch joins a larger one; each costs planning
+    emphasis: tuple[str, ...] = ()  # "NAME=3": samples whose id starts with NAME come three times an epoch
+
+    # What is learnt
+    spelling: Literal["written", "im2latex"] = "written"  # of training labels; see `i2l.formulas.spelling`
+    shift_px: int = 0  # images lie up to so many pixels off the middle of the canvas, another way every time
 
     # Arithmetic
     precision: Literal["float32", "bfloat16"] = "float32"  # of matrix products; weights are always float32
@@ -196,6 +201,7 @@ class TrainConfig(JsonConfig):
                 ("precision must be float32 or bfloat16", self.precision not in ("float32", "bfloat16")),
                 ("engine must be auto, plain, fast or graph", self.engine not in ENGINES),
                 ("optimizer must be adam or adamw", self.optimizer not in ("adam", "adamw")),
+                ("spelling must be written or im2latex", self.spelling not in ("written", "im2latex")),
                 ("schedule must be constant or cosine", self.schedule not in ("constant", "cosine")),
                 ("a cosine needs max_steps, max_epochs or budget_minutes", self._cosine_without_end),
                 ("ema_decay must be at least 0 and below 1", not 0 <= self.ema_decay < 1),

@@ -29,6 +29,7 @@ SMALL_MODEL = {
 class MemorySplit:
     def __init__(self, formulas, images):
         self.formulas, self.images = formulas, images
+        self.ids = [f"memory:{number}" for number in range(len(formulas))]
         self.sizes = np.array([image.shape for image in images])
 
     def load_all(self, *, jobs=None):

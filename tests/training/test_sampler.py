@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from i2l.training.sampler import Sampler, SamplerError, SamplerState, shuffled
+from i2l.training.sampler import Sampler, SamplerError, SamplerState, emphasized, shuffled
 
 LARGER = [1, 3, 3, 4, None]  # 0 fits in 1, both 1 and 2 in 3, all in 4
 HOLDS = {0: {0}, 1: {0, 1}, 2: {2}, 3: {0, 1, 2, 3}, 4: {0, 1, 2, 3, 4}}
@@ -53,6 +53,26 @@ def test_epochs_differ_and_a_seed_repeats():
     epochs = [np.concatenate([b.indices for b in one_epoch(first)]) for _ in range(2)]
     assert not np.array_equal(*epochs)
     assert np.array_equal(epochs[0], np.concatenate([b.indices for b in one_epoch(again)]))
+
+
+def test_emphasis_repeats_samples():
+    ids = ["old.txt:1", "new.txt:1", "old.txt:2", "older.txt:9"]
+    times = emphasized(ids, ["older=5", "old=2"])
+    assert times.tolist() == [2, 1, 2, 5]
+    assert emphasized(ids, []).tolist() == [1, 1, 1, 1]
+    sampler = Sampler(
+        classes=np.zeros(4, np.int64), larger=[None], batch_size=2, state=SamplerState(seed=1), times=times
+    )
+    counts = Counter(index for batch in one_epoch(sampler) for index in batch.indices.tolist())
+    assert counts == {0: 2, 1: 1, 2: 2, 3: 5}
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"), [("old", "NAME=TIMES"), ("=2", "NAME=TIMES"), ("what=2", "No sample")]
+)
+def test_an_emphasis_that_means_nothing_is_refused(rule, message):
+    with pytest.raises(SamplerError, match=message):
+        emphasized(["old.txt:1"], [rule])
 
 
 def test_the_state_resumes_at_every_position():

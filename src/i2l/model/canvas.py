@@ -83,6 +83,7 @@ def gather_windows(
     *,
     window: Window,
     canvas_shape: tuple[int, int],
+    shift_px: int = 0,
 ) -> Tensor:
     """Cut the window's view of images that lie one after the other in one long tensor.
 
@@ -94,6 +95,7 @@ def gather_windows(
         sizes: (B, 2) int64, height and width of each.
         window: one that holds the centred images.
         canvas_shape: of the model.
+        shift_px: move each image up to so many pixels away from the middle, by chance, inside the window.
 
     Returns:
         (B, height, width), uint8
@@ -102,6 +104,10 @@ def gather_windows(
     heights, widths = (part.view(-1, 1, 1) for part in sizes.unbind(1))
     top = (canvas_shape[0] - heights) // 2 - FRAME_PX - window.top_px  # in the window
     left = (canvas_shape[1] - widths) // 2 - FRAME_PX - window.left_px
+    if shift_px:
+        down, right = torch.randint(-shift_px, shift_px + 1, (2, *heights.shape), device=device)
+        top = torch.minimum((top + down).clamp(min=0), window.height_px - heights)
+        left = torch.minimum((left + right).clamp(min=0), window.width_px - widths)
     rows = torch.arange(window.height_px, device=device).view(1, -1, 1) - top  # in the image
     columns = torch.arange(window.width_px, device=device).view(1, 1, -1) - left
     inside = (rows >= 0) & (rows < heights) & (columns >= 0) & (columns < widths)

@@ -68,6 +68,7 @@ class GradientStep:
         objective: ObjectiveConfig,
         precision: str,
         fast: bool,
+        shift_px: int = 0,
     ) -> None:
         self._model = model
         self._gradients = gradients
@@ -75,14 +76,17 @@ class GradientStep:
         self._objective = objective
         self._precision = precision
         self._fast = fast
+        self._shift_px = shift_px
 
     def __call__(self, indices: Tensor, shape: BatchShape) -> GradientResult:
         """Compute the gradients of the samples at ``indices`` (B,), on the device."""
         self._gradients.buffer.zero_()
         with record_function("i2l: gather"):
             token_ids, lengths = self._data.targets(indices, num_tokens=shape.num_tokens)
-            window = shape.window
-            pixels = self._data.windows(indices, window) if self._fast else self._data.canvases(indices)
+            if self._fast:
+                pixels = self._data.windows(indices, shape.window, shift_px=self._shift_px)
+            else:
+                pixels = self._data.canvases(indices, shift_px=self._shift_px)
         with record_function("i2l: forward"):
             output = self._forward(pixels, token_ids, lengths, shape)
             result = self._model.loss(output, token_ids, lengths, objective=self._objective)

@@ -15,6 +15,7 @@ from torch.nn.functional import pad
 
 from i2l.dataset.pixels import PixelBuffer
 from i2l.errors import I2LError
+from i2l.formulas.spelling import respell
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.canvas import FRAME_PX, WHITE
 from i2l.model.canvas import Window, gather_windows
@@ -32,6 +33,10 @@ class Split(Protocol):
     @property
     def formulas(self) -> Sequence[str]:
         """Canonical tokens, joined by single spaces."""
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """Where each sample comes from."""
 
     @property
     def sizes(self) -> NDArray[np.integer]:
@@ -52,6 +57,7 @@ class ResidentSplit:
         canvas_shape: tuple[int, int],
         device: torch.device,
         jobs: int | None = None,
+        spelling: str = "written",
         unknown_tokens: bool = False,
     ) -> None:
         """Decode a whole split and copy it to the device.
@@ -62,6 +68,7 @@ class ResidentSplit:
             canvas_shape: height and width that images are placed on, with its frame of one pixel.
             device: where the samples shall live.
             jobs: processes that decode; all cores if None.
+            spelling: of the labels, as in `TrainConfig`.
             unknown_tokens: give tokens outside the vocabulary the id after its last, which no prediction can
                 match; for judging, never for training.
 
@@ -70,6 +77,7 @@ class ResidentSplit:
             UnknownTokenError: for a token outside the vocabulary, unless ``unknown_tokens``.
         """
         self.canvas_shape = canvas_shape
+        self.ids = split.ids
         self.sizes = np.asarray(split.sizes, dtype=np.int64)
         self._check_sizes()
         self.lengths = np.zeros(len(self.sizes), dtype=np.int64)  # eos included
@@ -80,25 +88,31 @@ class ResidentSplit:
             self._pixels[first : first + len(chunk)].copy_(chunk)
         self._starts = torch.from_numpy(buffer.offsets[:-1]).to(device)
         self._sizes = torch.from_numpy(self.sizes).to(device)
-        self._load_tokens(split.formulas, vocabulary, unknown_tokens, device)
+        formulas = [respell(f) for f in split.formulas] if spelling == "im2latex" else split.formulas
+        self._load_tokens(formulas, vocabulary, unknown_tokens, device)
 
     def __len__(self) -> int:
         return len(self.sizes)
 
-    def windows(self, indices: Tensor, window: Window) -> Tensor:
-        """Give a window's view of samples centred on white canvases: (B,) to uint8 (B, height, width)."""
+    def windows(self, indices: Tensor, window: Window, *, shift_px: int = 0) -> Tensor:
+        """Give a window's view of samples centred on white canvases: (B,) to uint8 (B, height, width).
+
+        With ``shift_px`` they lie up to so many pixels off the middle, as far as the window has room.
+        """
         return gather_windows(
             self._pixels,
             self._starts[indices],
             self._sizes[indices],
             window=window,
             canvas_shape=self.canvas_shape,
+            shift_px=shift_px,
         )
 
-    def canvases(self, indices: Tensor) -> Tensor:
+    def canvases(self, indices: Tensor, *, shift_px: int = 0) -> Tensor:
         """Place samples centred on whole white canvases, with their frame: (B,) to uint8 (B, H, W)."""
         height, width = (size - 2 * FRAME_PX for size in self.canvas_shape)
-        return pad(self.windows(indices, Window(height, width, 0, 0)), (FRAME_PX,) * 4, value=WHITE)
+        area = self.windows(indices, Window(height, width, 0, 0), shift_px=shift_px)
+        return pad(area, (FRAME_PX,) * 4, value=WHITE)
 
     def targets(self, indices: Tensor, *, num_tokens: int) -> tuple[Tensor, Tensor]:
         """Give the token ids (B, num_tokens), ended and padded with eos, and their lengths (B,) with eos."""

@@ -30,7 +30,7 @@ from i2l.training.optimizer import FlatGradients
 from i2l.training.profile import profile_steps
 from i2l.training.recent import DivergedError, RecentSteps
 from i2l.training.resident import ResidentSplit, Split
-from i2l.training.sampler import Sampler, SamplerState
+from i2l.training.sampler import Sampler, SamplerState, emphasized
 from i2l.training.settings import RunConfig
 from i2l.training.shapes import classify_samples
 from i2l.training.trainer import Trainer, changed_settings
@@ -115,7 +115,7 @@ def train(
     timer.done("imports and device")
     try:
         resumed = _open_run(out, dataset.vocabulary, processes)
-        data = _load(dataset, "train", config, processes)
+        data = _load(dataset, "train", config, processes, spelling=config.training.spelling)
         validator = _build_validator(dataset, config, processes, decoders or {"greedy": greedy_decode})
         timer.done("dataset")
         trainer = build_trainer(data, config=config, vocab_size=len(dataset.vocabulary), processes=processes)
@@ -187,6 +187,7 @@ def build_trainer(
         larger=classes.larger,
         batch_size=training.batch_size,
         state=SamplerState(seed=training.seed),
+        times=emphasized(data.ids, training.emphasis),
     )
     gradients = FlatGradients(list(model.parameters()))
     engine = choose_engine(training.engine, processes.device)
@@ -200,6 +201,7 @@ def build_trainer(
         objective=config.objective,
         precision=training.precision,
         fast=engine != "plain",
+        shift_px=training.shift_px,
     )
     return Trainer(
         config=config,
@@ -232,7 +234,13 @@ def _open_run(out: Path, vocabulary: Vocabulary, processes: Processes) -> Checkp
 
 
 def _load(
-    dataset: Dataset, name: str, config: RunConfig, processes: Processes, *, unknown_tokens: bool = False
+    dataset: Dataset,
+    name: str,
+    config: RunConfig,
+    processes: Processes,
+    *,
+    spelling: str = "written",
+    unknown_tokens: bool = False,
 ) -> ResidentSplit:
     return ResidentSplit(
         dataset.split(name),
@@ -240,6 +248,7 @@ def _load(
         canvas_shape=config.model.canvas_shape,
         device=processes.device,
         jobs=max(1, (os.cpu_count() or 1) // processes.count_here),
+        spelling=spelling,
         unknown_tokens=unknown_tokens,
     )
 

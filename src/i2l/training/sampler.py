@@ -44,9 +44,17 @@ class Sampler:
     """
 
     def __init__(
-        self, *, classes: Indices, larger: Sequence[int | None], batch_size: int, state: SamplerState
+        self,
+        *,
+        classes: Indices,
+        larger: Sequence[int | None],
+        batch_size: int,
+        state: SamplerState,
+        times: Indices | None = None,
     ) -> None:
         """Take the shape of each sample, and for each shape a later one that also holds its samples.
+
+        ``times`` says how often each sample comes in an epoch; once if None.
 
         Raises:
             SamplerError: if there are fewer samples than one batch holds.
@@ -58,6 +66,7 @@ class Sampler:
             )
         self.batch_size = batch_size
         self._classes = classes
+        self._samples = np.repeat(np.arange(len(classes)), 1 if times is None else times)
         self._larger = larger
         self.state = state
         self._batches = self._deal(state.epoch)
@@ -87,7 +96,7 @@ class Sampler:
         self._batches = self._deal(state.epoch)
 
     def _deal(self, epoch: int) -> list[Batch]:
-        order = shuffled(len(self._classes), seed=self.state.seed, stream=2 * epoch)
+        order = self._samples[shuffled(len(self._samples), seed=self.state.seed, stream=2 * epoch)]
         members = [order[self._classes[order] == shape] for shape in range(len(self._larger))]
         batches: list[Batch] = []
         for shape, larger in enumerate(self._larger):
@@ -97,6 +106,24 @@ class Sampler:
                 members[larger] = np.concatenate([members[larger], members[shape][whole:]])
         mixed = shuffled(len(batches), seed=self.state.seed, stream=2 * epoch + 1)
         return [batches[index] for index in mixed]
+
+
+def emphasized(ids: Sequence[str], emphasis: Sequence[str]) -> Indices:
+    """Say how often each sample comes in an epoch: once, or as the first fitting "NAME=TIMES" says.
+
+    Raises:
+        SamplerError: for an emphasis of another form, or one that no sample has.
+    """
+    times = np.ones(len(ids), dtype=np.int64)
+    for rule in reversed(emphasis):
+        name, equals, count = rule.rpartition("=")
+        if not (name and equals and count.isdecimal()):
+            raise SamplerError(f"training.emphasis has {rule!r}; write NAME=TIMES, such as hepth2003=3.")
+        chosen = np.array([sample_id.startswith(name) for sample_id in ids])
+        if not chosen.any():
+            raise SamplerError(f"No sample's id starts with {name!r}, as training.emphasis expects.")
+        times[chosen] = int(count)
+    return times
 
 
 def shuffled(num_items: int, *, seed: int, stream: int) -> Indices:

@@ -25,7 +25,7 @@ from i2l.training.sampler import Sampler, SamplerState
 from i2l.training.settings import RunConfig
 from i2l.training.shapes import BatchShape
 
-ORDER_FIELDS = ("seed", "batch_size", "length_classes", "window_step", "min_shape_batches")
+ORDER_FIELDS = ("seed", "batch_size", "length_classes", "window_step", "min_shape_batches", "emphasis")
 
 
 @dataclasses.dataclass(frozen=True)

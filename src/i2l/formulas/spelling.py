@@ -1,0 +1,21 @@
+r"""One spelling for what looks the same: the old font switches instead of the commands with an argument.
+
+`\mathcal { L }` and `{ \cal L }` are the same picture, and which of them a label has says when its author
+learnt LaTeX. A model that learns from both can only guess; im2latex-100k, whose papers are older than most,
+has the switch in eight cases of nine, so that is the spelling which labels to be compared with it are given.
+"""
+
+_SWITCHES = {r"\mathcal": r"\cal", r"\mathbf": r"\bf"}
+
+
+def respell(formula: str) -> str:
+    r"""Write `{ \cal L }` for `\mathcal { L }` and `{ \bf x }` for `\mathbf { x }`; as many tokens as before.
+
+    Args:
+        formula: canonical tokens joined by single spaces.
+    """
+    tokens = formula.split()
+    for place, token in enumerate(tokens[:-1]):
+        if token in _SWITCHES and tokens[place + 1] == "{":
+            tokens[place : place + 2] = ["{", _SWITCHES[token]]
+    return " ".join(tokens)
