@@ -4,6 +4,7 @@ import sys
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from i2l import __version__
 from i2l.cli.build import build
@@ -46,7 +47,8 @@ def main() -> None:
     try:
         app()
     except I2LError as error:
-        Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {error}", soft_wrap=True)
+        message = Text.assemble(("error:", "bold red"), f" {error}")  # as text: names may hold brackets
+        Console(stderr=True, highlight=False).print(message, soft_wrap=True)
         sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()

@@ -185,6 +185,8 @@ def _localize(
     console: "Console",
 ) -> "LocalizationReport | None":
     """Measure attention; if that cannot be done, say why: the other scores are worth keeping."""
+    from rich.markup import escape
+
     from i2l.explain.localization_run import localize_model
     from i2l.explain.localized_tokens import LocalizationError
 
@@ -200,7 +202,7 @@ def _localize(
             progress=progress,
         )
     except LocalizationError as error:
-        console.print(f"[yellow]No localisation:[/] {error}", soft_wrap=True)
+        console.print(f"[yellow]No localisation:[/] {escape(str(error))}", soft_wrap=True)
         return None
 
 
@@ -227,4 +229,4 @@ def _write(trial: "Trial", localized: "LocalizationReport | None", out: Path, co
         save_localization(localized, out / "localization.json", source=result.source)
         print_localization(localized.result, console)
         written.append(out / "localization.json")
-    console.print(f"\nWritten: {', '.join(map(str, written))}", soft_wrap=True)
+    console.print(f"\nWritten: {', '.join(map(str, written))}", soft_wrap=True, markup=False)
