@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,9 @@ def test_saved_and_loaded(tmp_path):
     calibration = fit_calibration(*overconfident(200))
     calibration.save(tmp_path / "calibration.json")
     assert Calibration.load(tmp_path / "calibration.json") == calibration
+    with_boxes = replace(calibration, box_share=0.6)
+    with_boxes.save(tmp_path / "calibration.json")
+    assert Calibration.load(tmp_path / "calibration.json") == with_boxes
 
 
 def test_what_cannot_be_fitted_or_loaded(tmp_path):

@@ -20,6 +20,7 @@ from i2l.inference.backends import OnnxBackend
 from i2l.inference.calibration import Calibration
 from i2l.inference.decoding import BeamOptions, beam_search
 from i2l.inference.export import ExportError, export_model
+from i2l.inference.model_card import update_model_card
 from i2l.inference.model_folder import ModelError, read_model_folder
 from i2l.inference.parity import ParityError, check_parity
 from i2l.inference.reader import Reader
@@ -230,10 +231,13 @@ def test_calibrated_confidence(exported, tmp_path):
     import shutil
 
     model = shutil.copytree(exported["float32"], tmp_path / "model")
-    Calibration((0.0, 1.0), (0.0, 0.5), error=0.01, num_samples=100).save(model / "calibration.json")
+    fitted = Calibration((0.0, 1.0), (0.0, 0.5), error=0.01, num_samples=100, box_share=0.3)
+    fitted.save(model / "calibration.json")
     picture = draw_formula("a = b")
     plain, calibrated = (Reader(path).read(picture, scale=1) for path in (exported["float32"], model))
     assert calibrated.confidence == pytest.approx(plain.confidence / 2)
+    update_model_card(model)
+    assert "error 0.010" in (model / "README.md").read_text()
 
 
 def test_a_broken_model_says_so(exported, tmp_path):

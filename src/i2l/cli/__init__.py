@@ -8,6 +8,7 @@ from rich.text import Text
 
 from i2l import __version__
 from i2l.cli.build import build
+from i2l.cli.calibrate import calibrate
 from i2l.cli.evaluate import evaluate
 from i2l.cli.explain import explain
 from i2l.cli.export import export
@@ -25,7 +26,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
-for command in (normalize, render, build, train, read, explain, evaluate, export):
+for command in (normalize, render, build, train, read, explain, evaluate, calibrate, export):
     app.command()(command)
 
 

@@ -38,8 +38,11 @@ def explain(
         ),
     ] = "bilinear",
     share: Annotated[
-        float, typer.Option(min=0.05, max=1, help="Of a token's attention that its box holds.")
-    ] = 0.8,
+        float | None,
+        typer.Option(
+            min=0.05, max=1, help="Of a token's attention that its box holds; as fitted if not given."
+        ),
+    ] = None,
     beam: Annotated[int, typer.Option(min=1, help="Width of the beam; 1 is greedy.")] = 10,
     guard: Annotated[
         bool, typer.Option("--guard/--no-guard", help="Write only well-formed formulas, stop repetition.")

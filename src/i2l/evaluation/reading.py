@@ -15,7 +15,8 @@ from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
 from i2l.inference.guards import FormulaGuard
 from i2l.inference.loading import load_model
 
-_NO_PART: Final = {"training.pt", "metrics.json", "README.md"}  # files of a model that change no reading
+# Files of a model that change no reading.
+_NO_PART: Final = {"training.pt", "metrics.json", "README.md", "calibration.json"}
 
 
 @dataclass(frozen=True)

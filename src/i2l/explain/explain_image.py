@@ -8,7 +8,6 @@ from i2l.explain.replay import find_alternatives, replay_tokens
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.canvas import place_on_canvas
 from i2l.images.open import ImageSource, open_image
-from i2l.inference.attention_boxes import DEFAULT_SHARE
 from i2l.inference.reader import Reader
 from i2l.model.receptive_field import receptive_field
 
@@ -19,7 +18,7 @@ def explain_image(
     *,
     title: str,
     scale: float | None = None,
-    share: float = DEFAULT_SHARE,
+    share: float | None = None,
 ) -> Explanation:
     """Read an image and explain the reading.
 
@@ -28,7 +27,7 @@ def explain_image(
         source: a path, the bytes of a file, an array, or an open image.
         title: what to call it.
         scale: as in `Reader.read`.
-        share: of a token's attention that its box holds.
+        share: of a token's attention that its box holds; the model's own if None.
 
     Raises:
         ImageError: if there is no formula in it.
@@ -53,5 +52,5 @@ def explain_image(
         attention=replay.attention[: len(steps)],
         field=receptive_field(model.config),
         placement=Placement.prepared(reading.prepared, canvas_shape=model.config.canvas_shape),
-        share=share,
+        share=model.box_share if share is None else share,
     )

@@ -21,7 +21,7 @@ from i2l.explain.replay import replay_tokens
 from i2l.files import atomic_write
 from i2l.images.canvas import FRAME_PX, place_on_canvas
 from i2l.images.ink_symbols import Ink
-from i2l.inference.attention_boxes import DEFAULT_SHARE, find_ink
+from i2l.inference.attention_boxes import find_ink
 from i2l.inference.loading import LoadedModel
 from i2l.model.receptive_field import ReceptiveField, receptive_field
 
@@ -89,7 +89,7 @@ def localize_model(
         fit_readings = reader.read(rows.pixels(indices, jobs=jobs))
         others = replay_split(model, rows, fit_readings, jobs=jobs)
     samples = replay_split(model, dataset.split(split), readings, jobs=jobs, progress=progress)
-    return report_localization(samples, field=field, validation=others, share=DEFAULT_SHARE, rounds=rounds)
+    return report_localization(samples, field=field, validation=others, share=model.box_share, rounds=rounds)
 
 
 def replay_split(

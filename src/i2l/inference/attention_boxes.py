@@ -68,7 +68,8 @@ def smallest_blocks(attention: Attention, share: float) -> npt.NDArray[np.int64]
         held = strips[:, bottoms] - strips[:, tops]  # (T, pairs of rows, first columns)
         # Fewest cells first; more attention decides between equals, and counts for less than a cell.
         cost = ((bottoms - tops) * width)[:, None] - 0.5 * held / np.maximum(sums[:, -1:, -1:], 1e-30)
-        cost = np.where(held >= wanted[:, None, None], cost, np.inf).reshape(steps, -1)
+        cost = np.where(held >= wanted[:, None, None], cost, np.inf)
+        cost = cost.reshape(steps, len(tops) * (columns - width + 1))  # -1 fails where there are no steps
         place = cost.argmin(axis=1)
         lowest = cost[np.arange(steps), place]
         pair, left = np.divmod(place, columns - width + 1)

@@ -1,4 +1,6 @@
-"""What a confidence means: the model's probability of a reading, mapped to how often such readings are right.
+"""What a model was told about itself on a validation split, above all what its confidence means.
+
+The model's probability of a reading is mapped to how often such readings are right.
 
 The map is isotonic: the rising step function that is nearest to what was seen on a validation split (by the
 pool-adjacent-violators algorithm), drawn through the middles of its steps.
@@ -31,6 +33,7 @@ class Calibration:
     right: tuple[float, ...]
     error: float  # expected calibration error, measured on readings that were not fitted
     num_samples: int
+    box_share: float | None = None  # of a token's attention, for its box; None if that was not fitted
 
     def __call__(self, probabilities: ArrayLike) -> NDArray[np.float64]:
         """Map the model's probabilities to calibrated ones."""
@@ -44,6 +47,7 @@ class Calibration:
             "right": self.right,
             "expected_calibration_error": self.error,
             "num_samples": self.num_samples,
+            "box_share": self.box_share,
         }
         with atomic_write(path) as file:
             json.dump(content, file, indent=1)
@@ -65,6 +69,7 @@ class Calibration:
                 right=tuple(content["right"]),
                 error=content["expected_calibration_error"],
                 num_samples=content["num_samples"],
+                box_share=content.get("box_share"),
             )
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise CalibrationError(f"Cannot read the calibration {path}: {error}") from error

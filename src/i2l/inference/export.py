@@ -24,6 +24,7 @@ from i2l.inference.model_folder import (
     ENCODER,
     STEP,
     VOCABULARY,
+    read_calibration,
     read_model_folder,
     write_config,
 )
@@ -103,7 +104,7 @@ def export_model(
         out: the folder to write; one that is there is replaced if it is a model folder.
         precision: of the weights.
         dpi: the scale of the text that the model was trained on, as of 12 pt type.
-        calibration: of its confidence, if it has been fitted.
+        calibration: of its confidence; if None, what `i2l calibrate` left in the checkpoint, if anything.
 
     Raises:
         ExportError: if the folder may not be replaced, or the parity check fails.
@@ -119,6 +120,7 @@ def export_model(
     partial.mkdir(parents=True)
     try:
         _write_folder(partial, model, source, precision=precision, dpi=dpi)
+        calibration = calibration or read_calibration(source.path)
         if calibration is not None:
             calibration.save(partial / CALIBRATION)
         parity = check_parity(model, OnnxBackend(read_model_folder(partial)), precision=precision)

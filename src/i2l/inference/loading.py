@@ -7,9 +7,10 @@ from i2l.config import ModelConfig
 from i2l.errors import require_extra
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.scale import REFERENCE_DPI
+from i2l.inference.attention_boxes import DEFAULT_SHARE
 from i2l.inference.backends import Backend, OnnxBackend, TorchBackend
 from i2l.inference.calibration import Calibration
-from i2l.inference.model_folder import CONFIG, ENCODER, find_model, read_model_folder
+from i2l.inference.model_folder import CONFIG, ENCODER, find_model, read_calibration, read_model_folder
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,12 @@ class LoadedModel:
     vocabulary: Vocabulary
     dpi: float  # the scale of the text it knows, as of 12 pt type
     calibration: Calibration | None
+
+    @property
+    def box_share(self) -> float:
+        """The share of a token's attention that its box is found by: the fitted one, if there is one."""
+        fitted = self.calibration.box_share if self.calibration else None
+        return DEFAULT_SHARE if fitted is None else fitted
 
 
 def load_model(
@@ -52,7 +59,7 @@ def load_model(
             config=recognizer.config,
             vocabulary=checkpoint.vocabulary,
             dpi=REFERENCE_DPI,
-            calibration=None,
+            calibration=read_calibration(checkpoint.path),
         )
     folder = read_model_folder(path)
     return LoadedModel(

@@ -1,9 +1,13 @@
 """The README.md of a model folder: what it is, how good it is, how to read with it."""
 
+from pathlib import Path
+
 from i2l.files import atomic_write
-from i2l.inference.model_folder import CARD, CONFIG, ENCODER, STEP, ModelFolder
+from i2l.inference.calibration import Calibration
+from i2l.inference.model_folder import CARD, CONFIG, ENCODER, STEP, ModelFolder, read_calibration
 from i2l.inference.parity import ParityResult
 
+_CONFIDENCE = "- Confidence: "
 _NAMES = {"bleu": "BLEU-4", "edit_distance": "edit distance", "exact": "exact match"}
 
 
@@ -17,13 +21,6 @@ def write_model_card(folder: ModelFolder, parity: ParityResult, *, name: str) ->
         for key, value in sorted(folder.source["metrics"].items())
         if isinstance(value, int | float) and not isinstance(value, bool)
     ]
-    calibration = folder.calibration
-    confidence = (
-        f"calibrated on {calibration.num_samples} readings of the validation split; expected calibration "
-        f"error {calibration.error:.3f}"
-        if calibration
-        else "not calibrated: the probability that the model itself gives its reading"
-    )
     lines = [
         f"# {name}",
         "",
@@ -38,7 +35,7 @@ def write_model_card(folder: ModelFolder, parity: ParityResult, *, name: str) ->
         f"- Text of 12 pt at {folder.dpi:g} dpi; images of other sizes are scaled to that.",
         f"- Weights in {folder.precision}, {size_mb:.1f} MB; logits differ from the checkpoint's by "
         f"{parity.logits:.1e} (relative), attention by {parity.attention:.1e}.",
-        f"- Confidence: {confidence}.",
+        _confidence(folder.calibration),
         f"- From step {folder.source['step']} of a run of commit {folder.source['git_hash']}.",
         f"- All settings are in {CONFIG}.",
         "",
@@ -47,3 +44,25 @@ def write_model_card(folder: ModelFolder, parity: ParityResult, *, name: str) ->
         lines += ["| validation | |", "|---|---|", *scores, ""]
     with atomic_write(folder.path / CARD) as file:
         file.write("\n".join(lines))
+
+
+def update_model_card(path: Path) -> None:
+    """Have the card of a folder, if there is one, say how the model is calibrated now."""
+    card = path / CARD
+    if not card.is_file():
+        return
+    lines = card.read_text(encoding="utf-8").split("\n")
+    changed = [
+        _confidence(read_calibration(path)) if line.startswith(_CONFIDENCE) else line for line in lines
+    ]
+    with atomic_write(card) as file:
+        file.write("\n".join(changed))
+
+
+def _confidence(calibration: Calibration | None) -> str:
+    if calibration is None:
+        return f"{_CONFIDENCE}not calibrated: the probability that the model itself gives its reading."
+    return (
+        f"{_CONFIDENCE}calibrated on {calibration.num_samples} readings of the validation split; expected "
+        f"calibration error {calibration.error:.3f}."
+    )

@@ -4,7 +4,7 @@ encoder.onnx       pixels of a window of the canvas -> memory and first state
 step.onnx          memory, state, tokens -> logits, state, attention
 vocab.json         the vocabulary that the output classes stand for
 config.json        format, precision, the network, the scale of the text, names, where it came from
-calibration.json   what its confidence means (absent until it has been fitted)
+calibration.json   what its confidence means, how its boxes are found (absent until that has been fitted)
 README.md          the model card
 """
 
@@ -74,18 +74,27 @@ def read_model_folder(path: Path) -> ModelFolder:
     missing = [name for name in (ENCODER, STEP, VOCABULARY) if not (path / name).is_file()]
     if missing:
         raise ModelError(f"{path} lacks {', '.join(missing)}; copy or export the model again.")
-    calibration = path / CALIBRATION
     return ModelFolder(
         path=path,
         precision=content["precision"],
         config=ModelConfig.from_dict(content["model"]),
         dpi=content["dpi"],
         vocabulary=Vocabulary.load(path / VOCABULARY),
-        calibration=Calibration.load(calibration) if calibration.is_file() else None,
+        calibration=read_calibration(path),
         memory_names=tuple(content["memory_names"]),
         state_names=tuple(content["state_names"]),
         source=content["source"],
     )
+
+
+def read_calibration(path: Path) -> Calibration | None:
+    """Read what was fitted for a model folder or a checkpoint, if that was done.
+
+    Raises:
+        CalibrationError: if the file is broken.
+    """
+    file = path / CALIBRATION
+    return Calibration.load(file) if file.is_file() else None
 
 
 def write_config(path: Path, **content: Any) -> None:  # noqa: ANN401 - JSON values

@@ -21,7 +21,7 @@ from i2l.images.canvas import FRAME_PX, centre, place_on_canvas
 from i2l.images.ink_symbols import find_pieces
 from i2l.images.open import ImageSource
 from i2l.images.prepare import Box, PreparedImage, prepare_image
-from i2l.inference.attention_boxes import DEFAULT_SHARE, attention_boxes, find_ink, visible_tokens
+from i2l.inference.attention_boxes import attention_boxes, find_ink, visible_tokens
 from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
 from i2l.inference.guards import FormulaGuard
 from i2l.inference.loading import LoadedModel, load_model
@@ -200,7 +200,7 @@ class Reader:
         left = centre(prepared.pixels.shape[1], width) + FRAME_PX
         top = centre(prepared.pixels.shape[0], height) + FRAME_PX
         found = attention_boxes(
-            attention, field=receptive_field(self.model.config), ink=ink, share=DEFAULT_SHARE
+            attention, field=receptive_field(self.model.config), ink=ink, share=self.model.box_share
         )
         return tuple(
             prepared.to_file((box[0] - left, box[1] - top, box[2] - left, box[3] - top))

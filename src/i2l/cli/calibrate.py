@@ -1,0 +1,47 @@
+"""`i2l calibrate`: a model and a validation split in, what its confidence means stored with the model."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def calibrate(
+    model: Annotated[Path, typer.Argument(help="Model folder, checkpoint or run; it is stored there.")],
+    data: Annotated[Path, typer.Option(help="Dataset at the scale of the model.")],
+    split: Annotated[str, typer.Option(help="Split of the dataset, not the training one.")] = "val",
+    limit: Annotated[int, typer.Option(help="Only the first so many samples; 0 for all.", min=0)] = 2000,
+    jobs: Annotated[int, typer.Option(help="Processes to load images with.", min=1)] = os.cpu_count() or 1,
+) -> None:
+    """Fit what a model's confidence means: of the readings given p, the share that is right should be p.
+
+    Where the dataset has boxes, the share of attention that a token's box holds is fitted too.
+
+    Example:
+
+        i2l calibrate models/nopool --data data/90k
+    """
+    from i2l.errors import require_extra
+
+    for module in ("rapidfuzz", "scipy"):
+        require_extra(module, "evaluate")
+    from i2l.evaluation.progress import EvaluationProgress
+    from i2l.explain.model_fit import fit_model
+    from i2l.inference.model_card import update_model_card
+    from i2l.inference.model_folder import CALIBRATION
+    from i2l.inference.reader import Reader
+
+    reader = Reader(model)
+    with EvaluationProgress() as progress:
+        fit = fit_model(reader, data=data, split=split, limit=limit, jobs=jobs, progress=progress)
+    path = reader.model.path / CALIBRATION
+    fit.calibration.save(path)
+    update_model_card(reader.model.path)
+    boxes = (
+        f"; boxes hold {fit.boxes.share:.0%} of attention, IoU {fit.boxes.mean_iou:.2f}" if fit.boxes else ""
+    )
+    typer.echo(
+        f"{path}: {fit.calibration.num_samples} readings, {fit.share_right:.1%} right; expected calibration "
+        f"error {fit.calibration.error:.3f} (was {fit.error_before:.3f}){boxes}"
+    )
