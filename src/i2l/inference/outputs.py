@@ -8,7 +8,7 @@ from i2l.errors import I2LError, require_extra
 
 OutputFormat = Literal["latex", "tokens", "display", "inline", "mathml"]
 
-# What latex2mathml does not know, by names that it does, or by nothing where nothing is drawn.
+# What latex2mathml does not know, by names that it does.
 _KNOWN_AS: Final = {
     r"\dag": r"\dagger",
     r"\ddag": r"\ddagger",
@@ -25,11 +25,49 @@ _KNOWN_AS: Final = {
     r"\sb": "_",
     r"\enskip": r"\enspace",
     r"\arrowvert": r"\vert",
-} | dict.fromkeys(
-    (r"\relax", r"\null", r"\protect", r"\boldmath", r"\unboldmath", r"\em", r"\sl", r"\sc", r"\itshape"), ""
+    r"\P": "¶",
+    r"\shortparallel": r"\parallel",
+    r"\fbox": r"\boxed",
+    r"\hfill": r"\quad",
+}
+_NOT_DRAWN: Final = (
+    r"\relax \null \protect \expandafter \lefteqn \uppercase \romannumeral \d \smallskip \medskip \bigskip"
+    r" \boldmath \unboldmath \em \sl \sc \itshape"
 )
+# After \big and the like latex2mathml leaves names as they are.
+_DELIMITERS: Final = {
+    r"\{": "{",
+    r"\}": "}",
+    r"\lbrace": "{",
+    r"\rbrace": "}",
+    r"\langle": "⟨",
+    r"\rangle": "⟩",
+    r"\vert": "|",
+    r"\lvert": "|",
+    r"\rvert": "|",
+    r"\|": "‖",
+    r"\Vert": "‖",
+    r"\lVert": "‖",
+    r"\rVert": "‖",
+    r"\lfloor": "⌊",
+    r"\rfloor": "⌋",
+    r"\lceil": "⌈",
+    r"\rceil": "⌉",
+    r"\lbrack": "[",
+    r"\rbrack": "]",
+    r"\backslash": "\\",
+    r"\uparrow": "↑",
+    r"\downarrow": "↓",
+    r"\updownarrow": "↕",
+    r"\Uparrow": "⇑",
+    r"\Downarrow": "⇓",
+    r"\Updownarrow": "⇕",
+}
 _ENVIRONMENTS: Final = {"aligned": "align*", "gathered": "matrix"}
 _COMMAND: Final = re.compile(r"\\[A-Za-z]+")
+_VERTICAL_SPACE: Final = re.compile(r"\\vspace\*?\{[^{}]*\}")
+_SIZED_ANGLE: Final = re.compile(r"(\\[bB]igg?[lrm]?) *([<>])")
+_LEFT_AS_IT_IS: Final = re.compile(r"(?<=>)\\(?:[A-Za-z]+|[{}|])(?=</mo>)")
 _ENVIRONMENT: Final = re.compile(r"\\(begin|end)\{(aligned|gathered)\}")
 
 
@@ -70,18 +108,22 @@ def to_mathml(latex: str) -> str:
         MissingDependencyError: if latex2mathml is not installed.
     """
     converter = require_extra("latex2mathml.converter", "mathml")
-    known = _COMMAND.sub(lambda match: _known_as(match.group()), latex)
+    known = _COMMAND.sub(lambda match: _known_as(match.group()), _VERTICAL_SPACE.sub("", latex))
+    known = _SIZED_ANGLE.sub(lambda match: match[1] + {"<": "⟨", ">": "⟩"}[match[2]], known)
     known = _ENVIRONMENT.sub(lambda match: rf"\{match[1]}{{{_ENVIRONMENTS[match[2]]}}}", known)
     try:
         converted = str(converter.convert(known, display="block"))
-        text = "".join(ElementTree.fromstring(converted).itertext())
+        converted = _LEFT_AS_IT_IS.sub(lambda match: _DELIMITERS.get(match[0], match[0]), converted)
+        texts = list(ElementTree.fromstring(converted).itertext())
     except Exception as error:  # latex2mathml raises its own errors, and IndexError and the like besides
         raise OutputError(f"MathML cannot express {latex!r} ({type(error).__name__}).") from error
-    if unknown := _COMMAND.search(text):
+    for unknown in filter(None, map(_COMMAND.search, texts)):
         raise OutputError(f"MathML cannot express {unknown.group()} in {latex!r}.")
     return " ".join(converted.split())
 
 
 def _known_as(command: str) -> str:
+    if command in _NOT_DRAWN.split(" "):
+        return ""
     known = _KNOWN_AS.get(command, command)
-    return known if known.startswith("\\") or not known else f"{{{known}}}" if known.isalpha() else known
+    return f"{{{known}}}" if known.isalpha() else known
