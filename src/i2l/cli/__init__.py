@@ -15,6 +15,7 @@ from i2l.cli.export import export
 from i2l.cli.normalize import normalize
 from i2l.cli.read import read
 from i2l.cli.render import render
+from i2l.cli.serve import serve
 from i2l.cli.train import train
 from i2l.errors import I2LError
 
@@ -26,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
-for command in (normalize, render, build, train, read, explain, evaluate, calibrate, export):
+for command in (normalize, render, build, train, read, explain, serve, evaluate, calibrate, export):
     app.command()(command)
 
 

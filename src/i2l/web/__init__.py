@@ -1,0 +1,1 @@
+"""The page and the HTTP API: one process answers, others read."""

@@ -1,0 +1,153 @@
+"""The application: what is wired to what. `create_app` is all that the command needs."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import FileResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from i2l import __version__
+from i2l.web.batching import Batcher
+from i2l.web.metrics import Metrics
+from i2l.web.problems import ProblemError, plain_problem, problem_response
+from i2l.web.reading_service import ClientLeftError, ReadingService
+from i2l.web.routes import api_router, status_router
+from i2l.web.security import SecurityMiddleware
+from i2l.web.server_state import EXAMPLES, PAGE, ServeOptions, ServerState
+from i2l.web.uploads import UploadBudget
+from i2l.web.workers import Worker
+
+_NOBODY = 499  # nginx's number for a client that left; no one sees it but the metrics
+
+
+def create_app(options: ServeOptions) -> FastAPI:
+    """Make the application; its workers start and stop with it."""
+    metrics = Metrics()
+    settings = {
+        "model": options.model,
+        "threads": options.threads,
+        "beam": options.beam,
+        "max_batch": options.max_batch,
+        "max_pixels": options.max_pixels,
+    }
+    batcher = Batcher(
+        [Worker(settings) for _ in range(options.workers)],
+        max_batch=options.max_batch,
+        queue_size=options.queue_size,
+        timeout_s=options.timeout_s,
+        metrics=metrics,
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await batcher.start()
+        try:
+            yield
+        finally:
+            await batcher.stop()
+
+    app = FastAPI(
+        title="I2L",
+        version=__version__,
+        summary="Images of formulas in, LaTeX out, and where every symbol was read.",
+        lifespan=lifespan,
+        docs_url=None,  # FastAPI's own page comes from a CDN; ours is in page/
+        redoc_url=None,
+    )
+    app.state.server = ServerState(
+        options=options,
+        batcher=batcher,
+        service=ReadingService(batcher, timeout_s=options.timeout_s, metrics=metrics),
+        budget=UploadBudget(options.max_buffered_bytes),
+        metrics=metrics,
+    )
+    app.include_router(status_router)
+    app.include_router(api_router)
+    _add_pages(app)
+    _add_problems(app)
+    if options.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(options.origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"],
+            expose_headers=["Retry-After"],
+        )
+    app.add_middleware(SecurityMiddleware, hosts=options.hosts, origins=options.origins)
+    app.add_middleware(MetricsMiddleware, metrics=metrics)
+    return app
+
+
+def _add_pages(app: FastAPI) -> None:
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> FileResponse:
+        return FileResponse(PAGE / "docs.html")
+
+    app.mount("/examples", StaticFiles(directory=EXAMPLES))
+    app.mount("/", StaticFiles(directory=PAGE, html=True))
+
+
+def _add_problems(app: FastAPI) -> None:
+    """Make every error problem+json."""
+
+    @app.exception_handler(ProblemError)
+    async def on_problem(_: Request, problem: ProblemError) -> Response:
+        return problem.response()
+
+    @app.exception_handler(ClientLeftError)
+    async def on_left(_: Request, __: ClientLeftError) -> Response:
+        return Response(status_code=_NOBODY)
+
+    @app.exception_handler(RequestValidationError)
+    async def on_invalid(_: Request, error: RequestValidationError) -> Response:
+        said = [
+            {"where": ".".join(map(str, entry["loc"])), "message": entry["msg"]} for entry in error.errors()
+        ]
+        detail = "; ".join(f"{entry['where']}: {entry['message']}" for entry in said[:5])
+        return problem_response({**ProblemError("invalid-request", detail).to_dict(), "errors": said})
+
+    @app.exception_handler(HTTPException)
+    async def on_http_error(_: Request, error: HTTPException) -> Response:
+        return problem_response(plain_problem(error.status_code, error.detail), error.headers)
+
+    @app.exception_handler(Exception)
+    async def on_bug(_: Request, error: Exception) -> Response:
+        detail = f"{type(error).__name__} in the server; this is a bug, and the log says more."
+        return problem_response(ProblemError("reader-failed", detail).to_dict())
+
+
+class MetricsMiddleware:
+    """Counts answers by path and status, and their time."""
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request and count it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.monotonic()
+        status = 500
+
+        async def send_and_look(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_and_look)
+        finally:
+            route: Any = scope.get("route")
+            path = getattr(route, "path", "") or "page"  # of the route, so that strangers make no new labels
+            self._metrics.requests.labels(path, str(status)).inc()
+            self._metrics.request_seconds.labels(path).observe(time.monotonic() - started)

@@ -1,0 +1,229 @@
+"""Requests that wait together are read together: a bounded queue, and one loop a worker that takes from it.
+
+Nobody waits for company: a worker that is free takes what is there, up to a full batch, and while it reads,
+the next ones gather. A worker that dies gives its batch back; its images are then read one by one, so that
+one which kills workers takes nobody with it.
+"""
+
+import asyncio
+import contextlib
+import math
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from i2l.web.metrics import Metrics
+from i2l.web.problems import ProblemError
+from i2l.web.workers import Worker, WorkerDiedError, WorkerError
+
+MAX_ATTEMPTS: Final = 3  # the first with others, then alone
+_SLOWEST_RESTART_S: Final = 5.0
+_SMOOTHING: Final = 0.2  # of the running mean of seconds an image
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """An image that somebody waits for."""
+
+    image: bytes
+    options: Mapping[str, Any]
+    answer: asyncio.Future[dict[str, Any]]
+    attempts: int = 0
+
+
+class Batcher:
+    """Hands images to workers in batches."""
+
+    def __init__(
+        self,
+        workers: Sequence[Worker],
+        *,
+        max_batch: int,
+        queue_size: int,
+        timeout_s: float,
+        metrics: Metrics,
+    ) -> None:
+        """Prepare; `start` starts.
+
+        Args:
+            workers: that read.
+            max_batch: images that are read together; 1 is no batching.
+            queue_size: images that may wait.
+            timeout_s: for a batch; a worker that takes longer is replaced.
+            metrics: to count in.
+        """
+        self._workers = workers
+        self._max_batch = max_batch
+        self._queue_size = queue_size
+        self._timeout_s = timeout_s
+        self._metrics = metrics
+        self._queue: deque[_Waiting] = deque()
+        self._arrival = asyncio.Condition()
+        self._idle = 0
+        self._ready: set[Worker] = set()
+        self._seconds_an_image = 0.5
+        self._loops: list[asyncio.Task[None]] = []
+
+    @property
+    def ready(self) -> bool:
+        """Whether a worker can read."""
+        return bool(self._ready)
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What the workers say about their model."""
+        return self._workers[0].description
+
+    async def start(self) -> None:
+        """Start all workers, unless they run.
+
+        Raises:
+            WorkerError: if the model cannot be loaded.
+        """
+        if self._loops:
+            return
+        try:
+            await asyncio.gather(*(worker.start() for worker in self._workers))
+        except WorkerDiedError as error:
+            raise WorkerError("A worker ended while it loaded the model; is there enough memory?") from error
+        for worker in self._workers:
+            self._set_ready(worker, True)
+            self._loops.append(asyncio.create_task(self._serve(worker)))
+
+    async def stop(self) -> None:
+        """Stop all workers; nothing waits any more by then."""
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+        await asyncio.gather(*(worker.stop() for worker in self._workers))
+
+    async def submit(
+        self, images: Sequence[bytes], options: Mapping[str, Any]
+    ) -> list[asyncio.Future[dict[str, Any]]]:
+        """Put images into the queue, all or none; cancel what is returned to take them out again.
+
+        Raises:
+            ProblemError: if there is no room.
+        """
+        self._drop_cancelled()
+        if len(self._queue) + len(images) > self._queue_size:
+            raise ProblemError(
+                "busy",
+                f"{len(self._queue)} images wait already. Try again in a moment, or with fewer at once.",
+                headers={"Retry-After": str(self._retry_after_s())},
+            )
+        loop = asyncio.get_running_loop()
+        entries = [_Waiting(image, options, loop.create_future()) for image in images]
+        self._queue.extend(entries)
+        self._metrics.waiting.set(len(self._queue))
+        async with self._arrival:
+            self._arrival.notify_all()
+        return [entry.answer for entry in entries]
+
+    def _retry_after_s(self) -> int:
+        seconds = self._seconds_an_image * len(self._queue) / max(1, len(self._ready))
+        return max(1, min(60, math.ceil(seconds)))
+
+    def _drop_cancelled(self) -> None:
+        """Forget those whose client has left."""
+        self._queue = deque(entry for entry in self._queue if not entry.answer.done())
+        self._metrics.waiting.set(len(self._queue))
+
+    def _set_ready(self, worker: Worker, ready: bool) -> None:
+        (self._ready.add if ready else self._ready.discard)(worker)
+        self._metrics.workers.set(len(self._ready))
+
+    async def _serve(self, worker: Worker) -> None:
+        """Read with one worker, for ever."""
+        while True:
+            batch = await self._take_while(worker)
+            if not batch:
+                await self._replace(worker)
+                continue
+            started = time.monotonic()
+            try:
+                results = await asyncio.wait_for(
+                    worker.read([entry.image for entry in batch], [dict(entry.options) for entry in batch]),
+                    self._timeout_s,
+                )
+            except WorkerDiedError:
+                self._give_back(batch)
+                await self._replace(worker)
+                continue
+            except TimeoutError:
+                for entry in batch:
+                    _answer(entry, {"kind": "timeout", "detail": "The limit is over; crop to one formula."})
+                await self._replace(worker)
+                continue
+            seconds = time.monotonic() - started
+            self._metrics.batch_seconds.observe(seconds)
+            self._metrics.batch_size.observe(len(batch))
+            self._seconds_an_image += _SMOOTHING * (seconds / len(batch) - self._seconds_an_image)
+            for entry, result in zip(batch, results, strict=True):
+                _answer(entry, result)
+
+    async def _take_while(self, worker: Worker) -> list[_Waiting]:
+        """Take images as soon as there are some; none if the worker ends before."""
+        take = asyncio.create_task(self._take())
+        try:
+            await asyncio.wait({take, worker.ended}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            take.cancel()
+            await asyncio.wait({take})
+        if take.cancelled():
+            return []
+        if worker.ended.done():
+            self._queue.extendleft(reversed(take.result()))
+            return []
+        return take.result()
+
+    async def _take(self) -> list[_Waiting]:
+        """Wait for images and take a share of them: of what is there, other idle workers get as much."""
+        async with self._arrival:
+            self._idle += 1
+            try:
+                while True:
+                    self._drop_cancelled()
+                    if self._queue:
+                        break
+                    await self._arrival.wait()
+                count = min(self._max_batch, math.ceil(len(self._queue) / self._idle))
+                batch = [self._queue.popleft()]
+                while (
+                    self._queue and len(batch) < count and not (batch[0].attempts or self._queue[0].attempts)
+                ):
+                    batch.append(self._queue.popleft())
+            finally:
+                self._idle -= 1
+        self._metrics.waiting.set(len(self._queue))
+        return batch
+
+    def _give_back(self, batch: Sequence[_Waiting]) -> None:
+        """Put the batch of a worker that died back in front."""
+        for entry in reversed(batch):
+            entry.attempts += 1
+            if entry.attempts < MAX_ATTEMPTS:
+                self._queue.appendleft(entry)
+            else:
+                _answer(entry, {"kind": "reader-failed", "detail": "Reading this image ended the reader."})
+
+    async def _replace(self, worker: Worker) -> None:
+        """Start a worker again, however often it takes."""
+        self._set_ready(worker, False)
+        pause_s = 0.1
+        while True:
+            self._metrics.restarts.inc()
+            with contextlib.suppress(WorkerDiedError, WorkerError, OSError):
+                await worker.kill()
+                await worker.start()
+                break
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _SLOWEST_RESTART_S)
+        self._set_ready(worker, True)
+
+
+def _answer(entry: _Waiting, result: dict[str, Any]) -> None:
+    if not entry.answer.done():
+        entry.answer.set_result(result)

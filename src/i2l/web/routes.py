@@ -1,0 +1,177 @@
+"""The routes of the API: thin, each a few lines around what it calls."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import JSONResponse, Response
+
+from i2l import __version__
+from i2l.formulas.pretty import pretty_formula
+from i2l.formulas.tokens import FormulaError
+from i2l.inference.model_folder import bundled_models
+from i2l.web import schemas
+from i2l.web.problems import ProblemError
+from i2l.web.security import check_token
+from i2l.web.server_state import EXAMPLES, ServerState
+from i2l.web.uploads import declared_bytes, one_image, read_body, several_images
+
+BATCH_UPLOADS = 4  # a request with several images may be so many times as long as one image
+
+
+def _state(request: Request) -> ServerState:
+    state: ServerState = request.app.state.server
+    return state
+
+
+def _authorize(request: Request) -> None:
+    check_token(request.headers.get("authorization"), _state(request).options.token)
+
+
+def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    schema = {"schema": {"$ref": "#/components/schemas/ProblemModel"}}
+    return {
+        status: {"description": description, "content": {"application/problem+json": schema}}
+        for status, description in {
+            400: "The body cannot be understood",
+            401: "A token is needed",
+            403: "Another site may not ask",
+            408: "The upload took too long",
+            413: "Too large",
+            415: "Not an image",
+            421: "Unknown host",
+            422: "No formula found, or a wrong option",
+            500: "The reader failed",
+            503: "Busy, or not ready; Retry-After says when to come back",
+            504: "Reading took too long",
+        }.items()
+        if status in statuses
+    }
+
+
+def _body(model: type[schemas.ReadOptions], field: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Describe the three ways to send an image: a form, JSON, or the file itself."""
+    options = schemas.ReadOptions.model_json_schema()["properties"]
+    form = {
+        "type": "object",
+        "properties": {field: schema, **options},
+        "required": [field],
+        "additionalProperties": False,
+    }
+    content: dict[str, Any] = {
+        "multipart/form-data": {"schema": form},
+        "application/json": {"schema": model.model_json_schema()},
+    }
+    if field == "file":
+        content["image/png"] = {"schema": {"type": "string", "format": "binary", "minLength": 1}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+_FILE = {"type": "string", "format": "binary", "description": "The image."}
+_FILES = {"type": "array", "items": _FILE, "minItems": 1, "maxItems": schemas.MAX_IMAGES}
+_ALWAYS = (401, 403, 421)
+Options = Annotated[schemas.ReadOptions, Query()]
+
+status_router = APIRouter(tags=["status"])
+api_router = APIRouter(
+    prefix="/api", tags=["reading"], dependencies=[Depends(_authorize)], responses=_problems(*_ALWAYS)
+)
+
+
+@api_router.post(
+    "/read",
+    response_model=schemas.ReadingModel,
+    responses=_problems(400, 408, 413, 415, 422, 500, 503, 504),
+    openapi_extra=_body(schemas.ReadRequest, "file", _FILE),
+)
+async def read(request: Request, options: Options) -> Response:
+    """Read one image.
+
+    Send it as the body itself, in a form as `file`, or in JSON as `src`; options go where the image goes, or
+    into the query.
+    """
+    state = _state(request)
+    limit = state.options.max_upload_bytes
+    size = declared_bytes(request, max_bytes=limit)
+    with state.budget.reserve(size):
+        body = await read_body(request, max_bytes=size, timeout_s=state.options.timeout_s)
+        image, options = await one_image(request, body, options)
+        (result,) = await state.service.read(request, [image], options)
+    if isinstance(result, ProblemError):
+        raise result
+    return JSONResponse(result)
+
+
+@api_router.post(
+    "/read/batch",
+    response_model=schemas.BatchResult,
+    responses=_problems(400, 408, 413, 415, 422, 500, 503, 504),
+    openapi_extra=_body(schemas.BatchRequest, "files", _FILES),
+)
+async def read_batch(request: Request, options: Options) -> Response:
+    """Read several images: as a form with `files`, or as JSON with `images`; the answers come in their order.
+
+    An image that cannot be read gets a problem in its place.
+    """
+    state = _state(request)
+    limit = BATCH_UPLOADS * state.options.max_upload_bytes
+    size = declared_bytes(request, max_bytes=limit)
+    with state.budget.reserve(size):
+        body = await read_body(request, max_bytes=size, timeout_s=state.options.timeout_s)
+        images, options = await several_images(request, body, options)
+        sound = [image for image in images if isinstance(image, bytes)]
+        results = iter(await state.service.read(request, sound, options) if sound else [])
+    found = [image if isinstance(image, ProblemError) else next(results) for image in images]
+    return JSONResponse(
+        {"readings": [one.to_dict() if isinstance(one, ProblemError) else one for one in found]}
+    )
+
+
+@api_router.post("/latex", response_model=schemas.FormulaResult, responses=_problems(422))
+async def latex(formula: schemas.FormulaRequest) -> dict[str, str]:
+    """Write canonical tokens as a person would, for instance after one of them was exchanged."""
+    try:
+        return {"latex": pretty_formula(" ".join(formula.tokens))}
+    except FormulaError as error:
+        raise ProblemError("invalid-request", f"These tokens are not a formula: {error}") from error
+
+
+@api_router.get("/models", response_model=schemas.ModelList, response_model_exclude_none=True)
+async def models(request: Request) -> dict[str, Any]:
+    """Give the model that reads here, and the others in the box."""
+    loaded = _state(request).batcher.description
+    others = [name for name in bundled_models() if name != loaded["name"]]
+    return {"models": [{**loaded, "loaded": True}, *({"name": name, "loaded": False} for name in others)]}
+
+
+@api_router.get("/examples", response_model=list[schemas.Example])
+async def examples() -> list[dict[str, str]]:
+    """Give pictures to try."""
+    return [
+        {"name": path.stem.partition("-")[2].replace("-", " "), "url": f"/examples/{path.name}"}
+        for path in sorted(EXAMPLES.glob("*.png"))
+    ]
+
+
+@status_router.get("/health", response_model=schemas.Status)
+async def health() -> dict[str, str]:
+    """Say that the server runs."""
+    return {"status": "ok", "version": __version__}
+
+
+@status_router.get("/ready", response_model=schemas.Status, responses=_problems(503))
+async def ready(request: Request) -> dict[str, str]:
+    """Say whether a worker can read."""
+    if not _state(request).batcher.ready:
+        raise ProblemError("busy", "No worker is ready; one is being started.", headers={"Retry-After": "2"})
+    return {"status": "ready", "version": __version__}
+
+
+@status_router.get(
+    "/metrics",
+    dependencies=[Depends(_authorize)],
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {}}}, **_problems(401)},
+)
+async def metrics(request: Request) -> Response:
+    """Give the counters, for Prometheus."""
+    return Response(_state(request).metrics.render(), media_type="text/plain; version=0.0.4")

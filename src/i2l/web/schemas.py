@@ -1,0 +1,202 @@
+"""What goes into the API and what comes out, as the OpenAPI page shows it."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from i2l.inference.outputs import OutputFormat
+
+MAX_BEAM = 20
+MAX_IMAGES = 32  # in one request
+Probability = Annotated[float, Field(ge=0, le=1)]
+Source = Annotated[
+    str,
+    Field(
+        min_length=1,
+        description="The file in base64, with or without `data:image/png;base64,` before it. No addresses.",
+        examples=["data:image/png;base64,iVBORw0KGgo="],
+    ),
+]
+
+
+class ReadOptions(BaseModel):
+    """As in `i2l read`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    beam: int = Field(10, ge=1, le=MAX_BEAM, description="Width of the beam; 1 is greedy.")
+    n_best: int = Field(1, ge=1, le=MAX_BEAM, description="Readings that the search makes certain.")
+    guard: bool = Field(True, description="Write only well-formed formulas, stop repetition.")
+    scale: float | None = Field(
+        None, ge=0.05, le=20, description="Enlarge the image by this instead of estimating it."
+    )
+    formats: list[OutputFormat] = Field(
+        [], max_length=5, description="Give the formula in these too, in `data`."
+    )
+    token_alternatives: int = Field(
+        0, ge=0, le=8, description="For every token, so many others that the model considered."
+    )
+
+
+class ReadRequest(ReadOptions):
+    """One image as JSON."""
+
+    src: Source
+
+
+class BatchRequest(ReadOptions):
+    """Several images as JSON."""
+
+    images: list[Source] = Field(min_length=1, max_length=MAX_IMAGES)
+
+
+class OtherToken(BaseModel):
+    """What else a token might be."""
+
+    text: str
+    probability: Probability
+
+
+class TokenRead(BaseModel):
+    """A canonical token, how sure the model was, and where it read it."""
+
+    text: str
+    probability: Probability
+    box: list[float] | None = Field(
+        description="Left, top, right, bottom in pixels; null if it draws nothing."
+    )
+    alternatives: list[OtherToken] | None = None
+
+
+class OtherReading(BaseModel):
+    """Another reading of the image."""
+
+    latex: str
+    confidence: Probability
+
+
+class FormattedFormula(BaseModel):
+    """The formula in another format, named as in Mathpix's `data`."""
+
+    type: OutputFormat
+    value: str | None
+    error: str | None = None
+
+
+class ReadingModel(BaseModel):
+    """One image, read: as `i2l read --json`, and under the names that Mathpix uses."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "request_id": "6f1c…",
+                    "latex": "x^{2}",
+                    "latex_styled": "x^{2}",
+                    "text": "\\( x^{2} \\)",
+                    "confidence": 0.97,
+                    "tokens": [{"text": "x", "probability": 0.99, "box": [12.0, 20.5, 31.0, 38.0]}],
+                    "alternatives": [{"latex": "x^{z}", "confidence": 0.01}],
+                    "finished": True,
+                    "size": [120, 64],
+                    "image_width": 120,
+                    "image_height": 64,
+                    "scale": 1.0,
+                    "seconds": 0.21,
+                    "ink": [12.0, 9.0, 44.0, 38.0],
+                    "data": [{"type": "inline", "value": "$x^{2}$"}],
+                }
+            ]
+        }
+    )
+
+    request_id: str
+    latex: str = Field(description="As a person would write it.")
+    latex_styled: str = Field(description="The same.")
+    text: str = Field(description="The same as inline mathematics in Markdown.")
+    confidence: Probability = Field(description="That all of it is right; calibrated if the model is.")
+    tokens: list[TokenRead]
+    alternatives: list[OtherReading] = Field(description="Best first.")
+    finished: bool = Field(description="False if it was cut at the limit of tokens.")
+    size: list[int] = Field(description="Width and height of the image, the camera's rotation applied.")
+    image_width: int
+    image_height: int
+    scale: float = Field(description="Pixels of the model for one of the image.")
+    seconds: float = Field(description="That it took, in its batch.")
+    ink: list[float] = Field(description="Left, top, right, bottom of what was read, in pixels.")
+    data: list[FormattedFormula]
+
+
+class ProblemModel(BaseModel):
+    """What went wrong and what to do (RFC 9457)."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "/docs#not-a-formula",
+                    "title": "No formula found",
+                    "status": 422,
+                    "detail": "The image is empty: there is no ink on it.",
+                }
+            ]
+        }
+    )
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[dict[str, Any]] | None = None
+
+
+class BatchResult(BaseModel):
+    """A reading or a problem for each image, in order."""
+
+    readings: list[ReadingModel | ProblemModel]
+
+
+class FormulaRequest(BaseModel):
+    """Canonical tokens, as a reading has them."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"tokens": ["x", "^", "{", "2", "}"]}]}
+    )
+
+    tokens: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(min_length=1, max_length=1000)
+
+
+class FormulaResult(BaseModel):
+    """The same as a person would write it."""
+
+    latex: str
+
+
+class ModelDescription(BaseModel):
+    """A model."""
+
+    name: str
+    loaded: bool
+    canvas: list[int] | None = Field(None, description="Width and height that it reads, in its own pixels.")
+    vocabulary: int | None = Field(None, description="Number of tokens.")
+    calibrated: bool | None = None
+
+
+class ModelList(BaseModel):
+    """The model that reads here, and the others in the box."""
+
+    models: list[ModelDescription]
+
+
+class Example(BaseModel):
+    """A picture to try."""
+
+    name: str
+    url: str
+
+
+class Status(BaseModel):
+    """How the server is."""
+
+    status: Literal["ok", "ready"]
+    version: str

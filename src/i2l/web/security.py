@@ -1,0 +1,109 @@
+"""Who may ask, and what a browser may do with the answers."""
+
+import hmac
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from i2l.web.problems import ProblemError
+
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+HEADERS: Final = {
+    "Content-Security-Policy": "; ".join(
+        (
+            "default-src 'none'",
+            "script-src 'self'",
+            "style-src 'self'",
+            "font-src 'self'",
+            "img-src 'self' blob: data:",
+            "connect-src 'self'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        )
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+}
+
+
+class SecurityMiddleware:
+    """Sets the headers, and turns away names and sites that were not allowed.
+
+    A page on the web can make a browser ask a server on the same computer: by a form, or by a name that it
+    lets point to 127.0.0.1. So the name must be known, and what costs something must be asked from here.
+    """
+
+    def __init__(self, app: ASGIApp, *, hosts: Sequence[str], origins: Sequence[str]) -> None:
+        """Wrap an application.
+
+        Args:
+            app: to protect.
+            hosts: names that the server goes by; any if empty.
+            origins: other sites that may ask.
+        """
+        self._app = app
+        self._hosts = {host.lower() for host in hosts}
+        self._origins = set(origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                ours = scope["path"].startswith("/api/")
+                headers.setdefault("Cache-Control", "no-store" if ours else "no-cache")
+            await send(message)
+
+        refusal = self._refusal(scope["method"], Headers(scope=scope))
+        answer = refusal.response() if refusal else self._app
+        await answer(scope, receive, send_with_headers)
+
+    def _refusal(self, method: str, headers: Headers) -> ProblemError | None:
+        host = headers.get("host", "")
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            name = ""
+        if self._hosts and name not in self._hosts:
+            return ProblemError(
+                "unknown-host", f"Use one of {', '.join(sorted(self._hosts))}, or --allow-host."
+            )
+        origin = headers.get("origin")
+        if method == "POST" and origin is not None and origin not in self._origins:
+            scheme, _, its_host = origin.partition("://")
+            if scheme not in ("http", "https") or its_host.lower() != host.lower():
+                return ProblemError("foreign-origin", f"{origin[:200]} is not allowed; see --allow-origin.")
+        return None
+
+
+def check_token(authorization: str | None, token: str | None) -> None:
+    """Compare the token of a request, in a time that says nothing about it.
+
+    Raises:
+        ProblemError: if it is not the right one.
+    """
+    if token is None:
+        return
+    scheme, _, given = (authorization or "").partition(" ")
+    if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
+        raise ProblemError(
+            "unauthorized",
+            "Send the header `Authorization: Bearer TOKEN`, with the token that the server was started with.",
+            headers={"WWW-Authenticate": "Bearer"},
+        )

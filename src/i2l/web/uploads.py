@@ -1,0 +1,231 @@
+"""The images of a request: as the body itself, in a form, or in JSON; never on the disk, never unlimited."""
+
+import asyncio
+import base64
+import binascii
+import json
+import re
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+from pydantic import ValidationError
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import ClientDisconnect, Request
+
+from i2l.web.problems import ProblemError
+from i2l.web.schemas import MAX_IMAGES, BatchRequest, ReadOptions, ReadRequest
+
+_DATA_URL: Final = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,", re.ASCII)
+_FORM_OVERHEAD_BYTES: Final = 64 << 10
+_HEADS: Final = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM", b"II*\0", b"MM\0*")
+_ANOTHER_KIND: Final = {
+    b"%PDF": "This is a PDF; give a picture of the formula, such as a screenshot.",
+    b"<": "This is text (SVG or HTML?); give a picture of the formula, such as a screenshot.",
+}
+
+Options = TypeVar("Options", bound=ReadOptions)
+Input = TypeVar("Input", bytes, str)
+
+
+class UploadBudget:
+    """The bytes that all uploads together may hold: memory stays bounded whatever arrives."""
+
+    def __init__(self, total_bytes: int) -> None:
+        self._left_bytes = total_bytes
+
+    @contextmanager
+    def reserve(self, size_bytes: int) -> Iterator[None]:
+        """Set bytes aside until the request is answered.
+
+        Raises:
+            ProblemError: if there are not as many left.
+        """
+        if size_bytes > self._left_bytes:
+            raise ProblemError("busy", "Too many uploads at once. Try again.", headers={"Retry-After": "1"})
+        self._left_bytes -= size_bytes
+        try:
+            yield
+        finally:
+            self._left_bytes += size_bytes
+
+
+def declared_bytes(request: Request, *, max_bytes: int) -> int:
+    """Give how long the body will be at most, as JSON if it is JSON.
+
+    Raises:
+        ProblemError: if that is too long, or not said as a number.
+    """
+    limit = max_bytes + _FORM_OVERHEAD_BYTES
+    if _content_type(request) == "application/json":
+        limit = max_bytes * 4 // 3 + _FORM_OVERHEAD_BYTES
+    length = request.headers.get("content-length")
+    if length is None:
+        return limit
+    if not (length.isascii() and length.isdigit()):
+        raise ProblemError("malformed", "Content-Length is not a number.")
+    if int(length) > limit:
+        raise _too_large(max_bytes)
+    return int(length)
+
+
+async def read_body(request: Request, *, max_bytes: int, timeout_s: float) -> bytes:
+    """Read the body, and stop as soon as it is too long.
+
+    Raises:
+        ProblemError: if it is too long, or takes too long.
+    """
+    chunks, size = [], 0
+    try:
+        async with asyncio.timeout(timeout_s):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > max_bytes:
+                    raise _too_large(max_bytes)
+                chunks.append(chunk)
+    except TimeoutError as error:
+        raise ProblemError("upload-timeout", f"The image was not here after {timeout_s:g} s.") from error
+    except ClientDisconnect as error:
+        raise ProblemError("malformed", "The upload was broken off.") from error
+    return b"".join(chunks)
+
+
+async def one_image(request: Request, body: bytes, query: ReadOptions) -> tuple[bytes, ReadOptions]:
+    """Give the image of a request and its options.
+
+    Raises:
+        ProblemError: if there is no image in it, or an option is wrong.
+    """
+    kind = _content_type(request)
+    if kind == "application/json":
+        content = _parse_json(body, ReadRequest, query)
+        return _from_base64(content.src), content
+    if kind == "multipart/form-data":
+        images, options = await _from_form(request, body, query)
+        if len(images) != 1:
+            raise ProblemError(
+                "invalid-request", f"Give one file, in the field 'file'; there are {len(images)}."
+            )
+        return check_kind(images[0]), options
+    if kind.startswith("image/") or kind == "application/octet-stream":
+        return check_kind(body), query
+    raise _unknown_kind(kind)
+
+
+async def several_images(
+    request: Request, body: bytes, query: ReadOptions
+) -> tuple[list[bytes | ProblemError], ReadOptions]:
+    """Give the images of a request, or what is wrong with one, and the options for all of them.
+
+    Raises:
+        ProblemError: if there is no image at all, or an option is wrong.
+    """
+    kind = _content_type(request)
+    if kind == "application/json":
+        content = _parse_json(body, BatchRequest, query)
+        return [_checked(_from_base64, source) for source in content.images], content
+    if kind == "multipart/form-data":
+        images, options = await _from_form(request, body, query)
+        if not images:
+            raise ProblemError("invalid-request", "Give files, each in a field 'files'.")
+        return [_checked(check_kind, image) for image in images], options
+    raise _unknown_kind(kind)
+
+
+def _checked(check: Callable[[Input], bytes], image: Input) -> bytes | ProblemError:
+    try:
+        return check(image)
+    except ProblemError as problem:
+        return problem
+
+
+def check_kind(image: bytes) -> bytes:
+    """Look at the first bytes and give the image: what is of no format that is read here goes no further.
+
+    Raises:
+        ProblemError: if it is not an image.
+    """
+    if not image:
+        raise ProblemError("not-an-image", "The file is empty.")
+    for head, said in _ANOTHER_KIND.items():
+        if image.startswith(head):
+            raise ProblemError("not-an-image", said)
+    if not image.startswith(_HEADS) and image[4:8] != b"ftyp":
+        raise ProblemError(
+            "not-an-image", "This is not an image. Give PNG, JPEG, GIF, WebP, BMP, TIFF or AVIF."
+        )
+    return image
+
+
+def _content_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _parse_json(body: bytes, model: type[Options], query: ReadOptions) -> Options:
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise ProblemError("malformed", f"The body is not JSON: {error}.") from error
+    if not isinstance(content, dict):
+        raise ProblemError("invalid-request", "The body must be a JSON object.")
+    return _validate(model, query.model_dump(exclude_unset=True) | content)
+
+
+def _validate(model: type[Options], content: dict[str, Any]) -> Options:
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        said = "; ".join(
+            f"{'.'.join(map(str, entry['loc'])) or 'body'}: {entry['msg']}" for entry in error.errors()[:5]
+        )
+        raise ProblemError("invalid-request", said) from error
+
+
+def _from_base64(source: str) -> bytes:
+    if source.startswith(("http:", "https:", "file:")):
+        raise ProblemError("invalid-request", "Addresses are not fetched; send the image itself, in base64.")
+    found = _DATA_URL.match(source)
+    try:
+        image = base64.b64decode(source[found.end() if found else 0 :], validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ProblemError("malformed", f"The image is not in base64: {error}.") from error
+    return check_kind(image)
+
+
+class _InMemoryParser(MultiPartParser):
+    spool_max_size = 1 << 40  # nothing of a request is written to the disk
+
+
+async def _from_form(request: Request, body: bytes, query: ReadOptions) -> tuple[list[bytes], ReadOptions]:
+    async def whole() -> AsyncGenerator[bytes, None]:
+        yield body
+
+    try:
+        form = await _InMemoryParser(request.headers, whole(), max_files=MAX_IMAGES, max_fields=20).parse()
+    except MultiPartException as error:
+        raise ProblemError("malformed", f"The form cannot be understood: {error.message}") from error
+    images, fields = [], query.model_dump(exclude_unset=True)
+    for name, value in form.multi_items():
+        if isinstance(value, UploadFile):
+            images.append(await value.read())
+        elif name == "formats":
+            fields.setdefault(name, []).append(value)
+        else:
+            fields[name] = value
+    return images, _validate(ReadOptions, fields)
+
+
+def _too_large(max_bytes: int) -> ProblemError:
+    return ProblemError(
+        "too-large",
+        f"The limit is {max_bytes / 1e6:g} MB. Crop the formula out of the image.",
+        headers={"Connection": "close"},  # the rest of the upload is not read
+    )
+
+
+def _unknown_kind(kind: str) -> ProblemError:
+    return ProblemError(
+        "not-an-image",
+        f"The body is {kind or 'of no type'}; send an image, a form with a file, or JSON with base64.",
+    )

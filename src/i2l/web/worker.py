@@ -1,0 +1,215 @@
+"""A process that reads: images come in on stdin, readings go out on stdout, several at a time.
+
+It knows nothing of HTTP. Files of strangers are decoded here and not in the server: whatever a damaged file
+does to a decoder, it does to a process that can be replaced.
+"""
+
+import copy
+import io
+import json
+import os
+import sys
+import warnings
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, BinaryIO, Final
+
+from PIL import Image
+
+from i2l.errors import I2LError
+from i2l.explain.replay import find_alternatives, replay_tokens
+from i2l.images.canvas import place_on_canvas
+from i2l.images.open import ImageError, NotAnImageError, OversizedImageError
+from i2l.inference.outputs import OutputError, format_formula
+from i2l.inference.reader import Reader
+from i2l.inference.reading import Reading
+from i2l.web.frames import pack_frame, receive_frame
+
+FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")  # of the dozens that Pillow opens
+MAX_TOKEN_ALTERNATIVES: Final = 8
+MIN_PROBABILITY: Final = 0.0005  # of an alternative that is worth a look
+
+Item = tuple[bytes, dict[str, Any]]  # the bytes of a file, and the options of its request
+
+
+class ReadingDesk:
+    """Reads batches with one model, whatever the options of each image."""
+
+    def __init__(
+        self, *, model: str | None, threads: int | None, max_batch: int, max_pixels: int, beam: int
+    ) -> None:
+        """Load the model.
+
+        Args:
+            model: as in `Reader`.
+            threads: as in `Reader`.
+            max_batch: images that go through the network together.
+            max_pixels: of an image.
+            beam: width of the beam, unless a request asks for another.
+
+        Raises:
+            ModelError: if there is no such model, or it is broken.
+        """
+        self._reader = Reader(model, threads=threads, batch_size=max_batch, beam_width=beam)
+        self._max_pixels = max_pixels
+
+    def describe(self) -> dict[str, Any]:
+        """Say which model this is."""
+        model = self._reader.model
+        height, width = model.config.canvas_shape
+        return {
+            "name": model.path.name,
+            "canvas": [width, height],
+            "vocabulary": len(model.vocabulary),
+            "calibrated": model.calibration is not None,
+        }
+
+    def read(self, items: Sequence[Item]) -> list[dict[str, Any]]:
+        """Read images; those with the same options go through the network together."""
+        results: list[dict[str, Any]] = [{} for _ in items]
+        groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+        for index, (_, options) in enumerate(items):
+            groups[tuple(options[name] for name in ("beam", "n_best", "guard", "scale"))].append(index)
+        for (beam, n_best, guard, scale), indices in groups.items():
+            reader = self._with_options(beam=beam, n_best=n_best, guard=guard)
+            for index, result in zip(
+                indices, self._read_group(reader, [items[index] for index in indices], scale), strict=True
+            ):
+                results[index] = result
+        return results
+
+    def _with_options(self, *, beam: int, n_best: int, guard: bool) -> Reader:
+        """Give a reader with the same loaded model: options differ from request to request."""
+        reader = copy.copy(self._reader)
+        reader._options = replace(reader._options, width=max(beam, n_best), n_best=n_best)
+        if not guard:
+            reader._guard = None
+        return reader
+
+    def _read_group(self, reader: Reader, items: list[Item], scale: float | None) -> list[dict[str, Any]]:
+        results: list[dict[str, Any]] = [{} for _ in items]
+        sound = []
+        for index, (data, _) in enumerate(items):
+            try:
+                check_image(data, max_pixels=self._max_pixels)
+                sound.append(index)
+            except ImageError as error:
+                results[index] = _failure(error)
+        try:
+            found = reader.read_many([items[index][0] for index in sound], scale=scale, errors="return")
+        except Exception as error:  # one of them; each by itself will tell which
+            if len(sound) == 1:
+                results[sound[0]] = _failure(error)
+                return results
+            for index in sound:
+                (results[index],) = self._read_group(reader, [items[index]], scale)
+            return results
+        wanted = []
+        for index, reading in zip(sound, found, strict=True):
+            if isinstance(reading, Reading):
+                results[index] = {"reading": _to_json(reading, items[index][1])}
+                if items[index][1]["token_alternatives"] and reading.tokens:
+                    wanted.append((index, reading))
+            else:
+                results[index] = _failure(reading)
+        for (index, _), others in zip(wanted, self._alternatives([r for _, r in wanted]), strict=True):
+            count = items[index][1]["token_alternatives"]
+            for token, choices in zip(results[index]["reading"]["tokens"], others, strict=True):
+                token["alternatives"] = [
+                    {"text": text, "probability": round(probability, 4)}
+                    for text, probability in choices[:count]
+                    if probability >= MIN_PROBABILITY
+                ]
+        return results
+
+    def _alternatives(self, readings: list[Reading]) -> list[list[list[tuple[str, float]]]]:
+        """Give what else the model considered at each token, by feeding the tokens back."""
+        if not readings:
+            return []
+        model = self._reader.model
+        canvases = place_on_canvas(
+            [reading.prepared.pixels for reading in readings], canvas_shape=model.config.canvas_shape
+        )
+        token_ids = [list(model.vocabulary.encode(reading.tokens)) for reading in readings]
+        return [
+            find_alternatives(
+                replay.log_probs[: len(ids)], ids, model.vocabulary, count=MAX_TOKEN_ALTERNATIVES
+            )
+            for replay, ids in zip(replay_tokens(model.backend, canvases, token_ids), token_ids, strict=True)
+        ]
+
+
+def check_image(data: bytes, *, max_pixels: int) -> None:
+    """Look at the head of a file, before anything is decoded.
+
+    Raises:
+        NotAnImageError: if it is of no format that is read here.
+        OversizedImageError: if it has too many pixels.
+    """
+    try:
+        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+            width, height = image.size
+    except Image.DecompressionBombError as error:
+        raise OversizedImageError(
+            f"The image is far too large ({error}). Crop the formula out of it."
+        ) from error
+    except Exception as error:  # each of Pillow's plugins fails in its own way on a damaged file
+        raise NotAnImageError(
+            f"This is not an image that can be read here, or it is damaged. Give one of {', '.join(FORMATS)}."
+        ) from error
+    if width * height > max_pixels:
+        raise OversizedImageError(
+            f"The image has {width:,} x {height:,} pixels; the limit is {max_pixels / 1e6:,.0f} million. "
+            "Crop the formula out of it."
+        )
+
+
+def _to_json(reading: Reading, options: dict[str, Any]) -> dict[str, Any]:
+    content = reading.to_dict()
+    height, width = reading.prepared.pixels.shape
+    content["ink"] = [round(value, 1) for value in reading.prepared.to_file((0, 0, width, height))]
+    content["data"] = []
+    for kind in options["formats"]:
+        entry: dict[str, Any] = {"type": kind}
+        try:
+            entry["value"] = format_formula(reading.latex, reading.tokens, kind)
+        except OutputError as error:
+            entry |= {"value": None, "error": str(error)}
+        content["data"].append(entry)
+    return content
+
+
+def _failure(error: Exception) -> dict[str, Any]:
+    kinds = {OversizedImageError: "too-large", NotAnImageError: "not-an-image"}
+    for kind, name in kinds.items():
+        if isinstance(error, kind):
+            return {"kind": name, "detail": str(error)}
+    if isinstance(error, I2LError):
+        return {"kind": "not-a-formula", "detail": str(error)}
+    return {"kind": "reader-failed", "detail": f"{type(error).__name__} while reading; this is a bug."}
+
+
+def main() -> None:
+    """Serve frames until the server closes the pipe; see `i2l.web.workers`."""
+    warnings.filterwarnings("ignore", module="PIL")
+    out: BinaryIO = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever prints, prints to the log
+    try:
+        desk = ReadingDesk(**json.loads(sys.argv[1]))
+        hello: dict[str, Any] = {"ready": desk.describe()}
+    except I2LError as error:
+        hello = {"failed": str(error)}
+    _send(out, hello)
+    while "ready" in hello and (frame := receive_frame(sys.stdin.buffer)) is not None:
+        header, images = frame
+        _send(out, {"results": desk.read(list(zip(images, header["options"], strict=True)))})
+
+
+def _send(out: BinaryIO, header: dict[str, Any]) -> None:
+    out.write(pack_frame(header))
+    out.flush()
+
+
+if __name__ == "__main__":
+    main()
