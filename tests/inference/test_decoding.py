@@ -91,6 +91,26 @@ def test_attention_and_probabilities_belong_to_the_hypothesis():
             assert hypothesis.log_prob == pytest.approx(log_probs.sum(), abs=1e-3)
 
 
+def test_the_likeliest_tokens_of_each_step():
+    model = ToyModel(vocab_size=9, units=6, seed=4)
+    pictures = images(12, units=6)
+    for arrays in (NUMPY, TORCH):
+        for image, (best,) in zip(
+            pictures, search(model, pictures, arrays=arrays, width=5, max_steps=25, others=2), strict=True
+        ):
+            memory = model.memory(image[None])
+            state, last = model.start(memory), 1
+            steps = best.token_ids + [EOS] * best.finished
+            assert len(best.likeliest) == len(steps)
+            for token, ids, log_probs in zip(steps, best.likeliest, best.likeliest_log_probs, strict=True):
+                logits, state, _ = model.step(memory, state, np.array([last]))
+                expected = log_softmax(logits[0])
+                order = [index for index in np.argsort(-expected) if index != 1][:3]
+                assert ids.tolist() == order
+                np.testing.assert_allclose(log_probs, expected[order], atol=1e-4)
+                last = token
+
+
 def test_stopping_early_changes_nothing():
     model = ToyModel(vocab_size=9, units=6, seed=4)
     pictures = images(30, units=6)

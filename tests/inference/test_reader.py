@@ -94,7 +94,7 @@ def test_a_reading_as_json(reading):
     content = json.loads(json.dumps(reading.to_dict()))
     assert content["latex"] == "x^{2} = y"
     assert [token["text"] for token in content["tokens"]] == list(reading.tokens)
-    assert set(content["tokens"][0]) == {"text", "probability", "box"}
+    assert set(content["tokens"][0]) == {"text", "probability", "box", "alternatives"}
     assert set(content) >= {"confidence", "alternatives", "seconds", "size", "scale", "finished"}
 
 
@@ -110,6 +110,20 @@ def test_alternatives(checkpoint):
     assert len(reading.alternatives) >= 3
     confidences = [reading.confidence, *(other.confidence for other in reading.alternatives)]
     assert len({reading.latex, *(other.latex for other in reading.alternatives)}) == len(confidences)
+
+
+def test_other_tokens_in_the_place_of_each(reader):
+    reading = reader.read(draw_formula("x ^ { a + b }")[:, :-30], scale=1)  # cut off, so that it is in doubt
+    assert len(reading.token_alternatives) == len(reading.tokens)
+    for token, probability, others in zip(
+        reading.tokens, reading.token_probabilities, reading.token_alternatives, strict=True
+    ):
+        chances = [chance for _, chance in others]
+        assert len(others) <= 3
+        assert token not in dict(others)
+        assert chances == sorted(chances, reverse=True)
+        assert probability + sum(chances) <= 1 + 1e-5
+    assert any(reading.token_alternatives)
 
 
 def test_many_in_order_and_as_one_by_one(reader):

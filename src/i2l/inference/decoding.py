@@ -10,7 +10,7 @@ kinder than the longest, so that gives a bound. Done early or not, the answer is
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,7 @@ class BeamOptions:
     n_best: int = 1  # the search goes on until these are certain
     spares: int = 0  # finished hypotheses to give beyond those, as they are in the beam by then
     keep_attention: bool = True
+    others: int = 0  # of the likeliest tokens, so many are kept at each step beside the one written
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ class Hypothesis:
     token_log_probs: NDArray[np.float32]  # one for each token, and the last for eos if the search got to it
     attention: NDArray[np.float32] | None  # (as many, rows, columns)
     finished: bool  # ended by eos, not by the limit
+    likeliest: NDArray[np.int64] | None = None  # (as many, others + 1): tokens at each step, likeliest first
+    likeliest_log_probs: NDArray[np.float32] | None = None  # theirs, whatever the guard says
 
 
 @dataclass
@@ -83,13 +86,18 @@ class _Beam:
     parents: list[Array] = field(default_factory=list)
     token_log_probs: list[Array] = field(default_factory=list)
     attention: list[Array] = field(default_factory=list)
+    likeliest: list[Array] = field(default_factory=list)  # (B, parents, others + 1)
+    likeliest_log_probs: list[Array] = field(default_factory=list)
 
     def keep(self, rows: Array, images: NDArray[np.int64]) -> None:
         """Go on with some of the images."""
         self.images = images
         self.log_probs, self.lengths = self.log_probs[rows], self.lengths[rows]
         self.finished = self.finished[rows]
-        for history in (self.tokens, self.parents, self.token_log_probs, self.attention):
+        for history in (
+            *(self.tokens, self.parents, self.token_log_probs),
+            *(self.attention, self.likeliest, self.likeliest_log_probs),
+        ):
             history[:] = [entry[rows] for entry in history]
 
 
@@ -135,7 +143,8 @@ class BeamSearch:
         vocab_size = logits.shape[1]
         if step == 1:
             self._prepare(vocab_size)
-        token_log_probs = arrays.where(self._allowed(step), arrays.log_softmax(logits), -np.inf)
+        log_probs = arrays.log_softmax(logits)
+        token_log_probs = arrays.where(self._allowed(step), log_probs, -np.inf)
         finished = beam.finished.reshape(-1, 1)
         token_log_probs = arrays.where(finished, self._only_eos, token_log_probs)  # (B * k, K)
         totals = beam.log_probs.reshape(-1, 1) + token_log_probs
@@ -155,6 +164,13 @@ class BeamSearch:
         beam.token_log_probs.append(token_log_probs[rows, tokens])
         if self._options.keep_attention:
             beam.attention.append(attention.reshape(num_images, num_slots, *attention.shape[1:]))
+        if self._options.others:
+            best, likeliest = arrays.top_k(
+                arrays.where(self._all_but_bos, log_probs, -np.inf),
+                min(self._options.others + 1, vocab_size - 1),
+            )
+            beam.likeliest.append(likeliest.reshape(num_images, num_slots, -1))
+            beam.likeliest_log_probs.append(best.reshape(num_images, num_slots, -1))
         flat_rows = rows.reshape(-1)
         self._state = {name: value[flat_rows] for name, value in state.items()}
         self._last_tokens = tokens.reshape(-1)
@@ -236,31 +252,47 @@ class BeamSearch:
         log_probs = arrays.numpy(beam.log_probs[rows, slots])
         finished = arrays.numpy(beam.finished[rows, slots])
         lengths = arrays.numpy(beam.lengths[rows, slots]).astype(np.int64)
-        tokens, token_log_probs, attention = [], [], []
-        for step in reversed(range(len(beam.tokens))):
-            tokens.append(arrays.numpy(beam.tokens[step][rows, slots]))
-            token_log_probs.append(arrays.numpy(beam.token_log_probs[step][rows, slots]))
-            slots = beam.parents[step][rows, slots]
-            if beam.attention:
-                attention.append(arrays.numpy(beam.attention[step][rows, slots]))
-        stacked = [np.stack(part[::-1], axis=2) for part in (tokens, token_log_probs)]  # (B, n, T)
-        looks = np.stack(attention[::-1], axis=2) if attention else None  # (B, n, T, rows, columns)
+        traced = self._trace(rows, slots)
         for row, image in enumerate(beam.images[done]):
             for rank, score in enumerate(arrays.numpy(best[row]).tolist()):
                 if score == -np.inf or (rank >= n_best and not finished[row, rank]):
                     continue
                 length = lengths[row, rank]
-                steps = length + bool(finished[row, rank])
+                steps = {
+                    name: part[row, rank, : length + bool(finished[row, rank])]
+                    for name, part in traced.items()
+                }
                 self._results[image].append(
                     Hypothesis(
-                        token_ids=stacked[0][row, rank, :length].tolist(),
+                        token_ids=steps["tokens"][:length].tolist(),
                         log_prob=float(log_probs[row, rank]),
                         score=score,
-                        token_log_probs=stacked[1][row, rank, :steps].astype(np.float32),
-                        attention=None if looks is None else looks[row, rank, :steps].astype(np.float32),
+                        token_log_probs=steps["token_log_probs"].astype(np.float32),
+                        attention=steps["attention"].astype(np.float32) if "attention" in steps else None,
                         finished=bool(finished[row, rank]),
+                        likeliest=steps.get("likeliest"),
+                        likeliest_log_probs=steps.get("likeliest_log_probs"),
                     )
                 )
+
+    def _trace(self, rows: Array, slots: Array) -> dict[str, NDArray[Any]]:
+        """Follow hypotheses back along their parents; give all that was kept of them, (B, n, T, ...) each."""
+        beam, numpy = self._beam, self._arrays.numpy
+        written = {"tokens": beam.tokens, "token_log_probs": beam.token_log_probs}
+        seen = {  # before the token was written, by its parent
+            "attention": beam.attention,
+            "likeliest": beam.likeliest,
+            "likeliest_log_probs": beam.likeliest_log_probs,
+        }
+        seen = {name: history for name, history in seen.items() if history}
+        steps: dict[str, list[NDArray[Any]]] = {name: [] for name in (*written, *seen)}
+        for step in reversed(range(len(beam.tokens))):
+            for name, history in written.items():
+                steps[name].append(numpy(history[step][rows, slots]))
+            slots = beam.parents[step][rows, slots]
+            for name, history in seen.items():
+                steps[name].append(numpy(history[step][rows, slots]))
+        return {name: np.stack(parts[::-1], axis=2) for name, parts in steps.items()}
 
 
 def beam_search(

@@ -29,6 +29,8 @@ from i2l.inference.reading import Alternative, Reading
 from i2l.model.receptive_field import receptive_field
 
 SPARES = 4  # other readings that come for nothing
+OTHERS = 3  # tokens that might stand in the place of another
+MIN_PROBABILITY = 5e-5  # of those, so that it does not print as 0
 MAX_PIECES = 1000  # of ink, to look for symbols among them: a formula has some hundreds, grain has thousands
 
 
@@ -66,7 +68,9 @@ class Reader:
                 "beam_width, n_best, max_tokens and batch_size are at least 1, n_best at most the beam."
             )
         self.model: LoadedModel = load_model(model, threads=threads)
-        self._options = BeamOptions(width=beam_width, n_best=n_best, spares=SPARES, max_steps=max_tokens + 1)
+        self._options = BeamOptions(
+            width=beam_width, n_best=n_best, spares=SPARES, max_steps=max_tokens + 1, others=OTHERS
+        )
         self._guard = FormulaGuard(self.model.vocabulary) if guard else None
         self._batch_size = batch_size
 
@@ -186,6 +190,7 @@ class Reader:
             finished=best.finished,
             seconds=seconds,
             prepared=prepared,
+            token_alternatives=self._others(best),
         )
 
     def _boxes(
@@ -207,6 +212,25 @@ class Reader:
             if box is not None and visible
             else None
             for box, visible in zip(found, visible_tokens(tokens), strict=True)
+        )
+
+    def _others(self, best: Hypothesis) -> tuple[tuple[tuple[str, float], ...], ...]:
+        """Give for each token the likeliest others, bar those that are as good as impossible."""
+        assert best.likeliest is not None
+        assert best.likeliest_log_probs is not None
+        names = self.model.vocabulary.tokens
+        return tuple(
+            tuple(
+                (names[other], probability)
+                for other, probability in zip(others, probabilities, strict=True)
+                if other != token and probability >= MIN_PROBABILITY
+            )[:OTHERS]
+            for token, others, probabilities in zip(
+                best.token_ids,
+                best.likeliest.tolist(),
+                np.exp(best.likeliest_log_probs).tolist(),
+                strict=False,  # the last ones are those of eos
+            )
         )
 
     def _alternative(self, hypothesis: Hypothesis) -> Alternative:

@@ -12,6 +12,8 @@ from PIL import Image
 
 from i2l.images.prepare import Box, PreparedImage
 
+MARGIN_PX = 8  # around the ink in a notebook
+
 
 @dataclass(frozen=True)
 class Alternative:
@@ -37,6 +39,8 @@ class Reading:
     finished: bool  # False if it was cut at the limit of tokens
     seconds: float  # that it took, in its batch
     prepared: PreparedImage  # what the model saw
+    # For each token the likeliest others in its place, each with its probability.
+    token_alternatives: tuple[tuple[tuple[str, float], ...], ...]
 
     @property
     def formula(self) -> str:
@@ -53,9 +57,16 @@ class Reading:
                     "text": token,
                     "probability": round(float(probability), 4),
                     "box": None if box is None else [round(value, 1) for value in box],
+                    "alternatives": [
+                        {"text": text, "probability": round(chance, 4)} for text, chance in others
+                    ],
                 }
-                for token, probability, box in zip(
-                    self.tokens, self.token_probabilities, self.boxes, strict=True
+                for token, probability, box, others in zip(
+                    self.tokens,
+                    self.token_probabilities,
+                    self.boxes,
+                    self.token_alternatives,
+                    strict=True,
                 )
             ],
             "alternatives": [
@@ -71,6 +82,7 @@ class Reading:
     def _repr_html_(self) -> str:
         """Show the image with the boxes, and the formula typeset by the notebook."""
         height, width = self.prepared.pixels.shape
+        margin = MARGIN_PX
         file = io.BytesIO()
         Image.fromarray(self.prepared.pixels).save(file, "PNG")
         picture = base64.b64encode(file.getvalue()).decode()
@@ -85,7 +97,8 @@ class Reading:
                 f"<title>{html.escape(token)}  {probability:.0%}</title></rect>"
             )
         return (
-            f'<div><svg viewBox="0 0 {width} {height}" width="{width}" style="background:#fff">'
+            f'<div><svg viewBox="{-margin} {-margin} {width + 2 * margin} {height + 2 * margin}" '
+            f'width="{width + 2 * margin}" style="background:#fff;max-width:100%">'
             f'<image href="data:image/png;base64,{picture}" width="{width}" height="{height}"/>'
             f"{''.join(shapes)}</svg><p>$${html.escape(self.latex)}$$</p>"
             f"<code>{html.escape(self.latex)}</code> <small>{self.confidence:.0%}</small></div>"
