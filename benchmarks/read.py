@@ -2,13 +2,18 @@
 
     python -m benchmarks.read
     python -m benchmarks.read --compare 200 --preset strips --steps 12
+    python -m benchmarks.read --repeat 10 --model MODEL --pictures a.png b.png
 
 Random weights: the work is the same as with trained ones. Every formula is made to take as many steps as
 given; all sides search with the same code, ten hypotheses a step and the image-constant work done once.
-`--compare` reads so many images with torch and with ONNX and counts those whose tokens differ.
+`--compare` reads so many images with torch and with ONNX and counts those whose tokens differ: in torch once
+by the same search, once by a plain loop over single hypotheses. `--repeat` reads pictures so many times with
+one thread and with four, and counts the different answers, attention included.
 """
 
 import argparse
+import hashlib
+import json
 import tempfile
 import time
 from collections.abc import Callable
@@ -25,8 +30,10 @@ from i2l.inference.backends import Backend, OnnxBackend, TorchBackend
 from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
 from i2l.inference.export import export_model
 from i2l.inference.model_folder import read_model_folder
+from i2l.inference.reader import Reader
 from i2l.model.checkpoint import save_checkpoint
 from i2l.model.recognizer import Recognizer
+from tests.inference.toy import log_softmax, plain_beam_search
 
 VOCAB_SIZE = 500
 SIZE_PX = (60, 500)  # a formula of about 60 tokens at 200 dpi
@@ -121,7 +128,13 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--compare", type=int, default=0, help="read so many images by torch and by ONNX")
+    parser.add_argument("--repeat", type=int, default=0, help="read the pictures so often")
+    parser.add_argument("--model", type=Path, help="to repeat with")
+    parser.add_argument("--pictures", type=Path, nargs="+", default=[], help="to repeat")
     options = parser.parse_args()
+    if options.repeat:
+        repeat(options.model, options.pictures, options.repeat)
+        return
     if not options.compare:
         for row in measure(options.images, options.steps, options.threads):
             print("  ".join(row))
@@ -135,13 +148,51 @@ def main() -> None:
 
 def compare(torch_side: Backend, onnx_side: Backend, images: NDArray[np.uint8], steps: int) -> None:
     """Count the images that are read differently."""
-    different, largest = 0, 0.0
+    others: list[list[tuple[list[int], float]]] = [[], []]
+    ours = []
     for first in range(0, len(images), 8):
-        pair = [read(side, images[first : first + 8], steps) for side in (torch_side, onnx_side)]
-        for (ours,), (theirs,) in zip(*pair, strict=True):
-            different += ours.token_ids != theirs.token_ids
-            largest = max(largest, abs(ours.score - theirs.score))
-    print(f"{len(images)} images: {different} with other tokens, scores differ by at most {largest:.1e}")
+        part = images[first : first + 8]
+        ours += [(best.token_ids, best.score) for (best,) in read(onnx_side, part, steps)]
+        others[0] += [(best.token_ids, best.score) for (best,) in read(torch_side, part, steps)]
+        others[1] += [plain_loop(torch_side, image, steps) for image in part]
+    for name, theirs in zip(("the same search", "a plain loop"), others, strict=True):
+        different = sum(a[0] != b[0] for a, b in zip(ours, theirs, strict=True))
+        largest = max(abs(a[1] - b[1]) for a, b in zip(ours, theirs, strict=True))
+        print(
+            f"{len(images)} images against {name} in torch: {different} with other tokens, "
+            f"scores differ by at most {largest:.1e}"
+        )
+
+
+def plain_loop(backend: Backend, image: NDArray[np.uint8], steps: int) -> tuple[list[int], float]:
+    """Read one image with torch, one hypothesis at a time."""
+    memory = backend.encode(image[None])
+
+    def step(state: object, token: int) -> tuple[NDArray[np.float64], object]:
+        logits, new_state, _ = backend.step(memory, state, torch.tensor([token]))
+        return log_softmax(logits[0].numpy()), new_state
+
+    tokens, _, score = plain_beam_search(step, backend.start(memory), width=10, max_steps=steps)[0]
+    return tokens, score
+
+
+def repeat(model: Path, pictures: list[Path], times: int) -> None:
+    """Count the different answers to the same pictures; the time they took is no part of an answer."""
+    for together in (False, True):
+        answers = set()
+        for threads in (1, 4):
+            reader = Reader(model, threads=threads)
+            for _ in range(times):
+                readings = (
+                    reader.read_many(pictures) if together else [reader.read(file) for file in pictures]
+                )
+                digest = hashlib.sha256()
+                for reading in readings:
+                    content = {**reading.to_dict(), "seconds": 0, "log_prob": reading.log_prob}
+                    digest.update(json.dumps(content).encode() + reading.attention.tobytes())
+                answers.add(digest.hexdigest())
+        how = "together" if together else "one by one"
+        print(f"{len(pictures)} pictures {how}, {times} times with 1 and 4 threads: {len(answers)} answer(s)")
 
 
 if __name__ == "__main__":

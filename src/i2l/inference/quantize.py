@@ -81,7 +81,7 @@ class _Rewriter:
         self._constant("int8.offset", np.float32(ZERO))
         self._constant("int8.zero", np.uint8(ZERO))
         self._constant("int8.axis", np.array([-1], np.int64))
-        self._constant("int8.block_axes", np.array([1, 2], np.int64))
+        self._constant("int8.flat", np.array([0, -1], np.int64))
 
     def _constant(self, name: str, value: Any) -> None:  # noqa: ANN401 - an array or a NumPy scalar
         self.constants.append(self._numpy_helper.from_array(np.asarray(value), name))
@@ -112,7 +112,7 @@ class _Rewriter:
         product = f"{output}.blocks" if blocks else result
         self._node("Mul", [f"{output}.columns", f"{activations}.scale"], product)
         if blocks:
-            self._node("ReduceSum", [product, "int8.block_axes"], result, keepdims=0)
+            self._sum_blocks(product, blocks, result)
         if bias:
             self._node("Add", [result, *bias], output)
 
@@ -123,6 +123,17 @@ class _Rewriter:
             self._constant(f"{cut}.shape", np.array([0, blocks, 1, BLOCK], np.int64))
             self._node("Reshape", [name, f"{cut}.shape"], cut)
         return cut
+
+    def _sum_blocks(self, name: str, blocks: int, output: str) -> None:
+        """Add up (B, blocks, 1, N) to (B, N).
+
+        As a product with ones: with another number of threads ReduceSum adds in another order.
+        """
+        self._constant(f"{name}.shape", np.array([0, blocks, -1], np.int64))
+        self._constant(f"{name}.ones", np.ones((1, blocks), np.float32))
+        self._node("Reshape", [name, f"{name}.shape"], f"{name}.flat")
+        self._node("MatMul", [f"{name}.ones", f"{name}.flat"], f"{name}.sum")
+        self._node("Reshape", [f"{name}.sum", "int8.flat"], output)
 
     def _rows(self, name: str) -> None:
         """Quantise activations, each row by its own largest value."""
