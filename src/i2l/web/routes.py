@@ -147,7 +147,7 @@ async def models(request: Request) -> dict[str, Any]:
 async def examples() -> list[dict[str, str]]:
     """Give pictures to try."""
     return [
-        {"name": path.stem.partition("-")[2].replace("-", " "), "url": f"/examples/{path.name}"}
+        {"name": path.stem.partition("-")[2].replace("-", " ").capitalize(), "url": f"/examples/{path.name}"}
         for path in sorted(EXAMPLES.glob("*.png"))
     ]
 

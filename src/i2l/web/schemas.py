@@ -33,9 +33,6 @@ class ReadOptions(BaseModel):
     formats: list[OutputFormat] = Field(
         [], max_length=5, description="Give the formula in these too, in `data`."
     )
-    token_alternatives: int = Field(
-        0, ge=0, le=8, description="For every token, so many others that the model considered."
-    )
 
 
 class ReadRequest(ReadOptions):
@@ -65,7 +62,7 @@ class TokenRead(BaseModel):
     box: list[float] | None = Field(
         description="Left, top, right, bottom in pixels; null if it draws nothing."
     )
-    alternatives: list[OtherToken] | None = None
+    alternatives: list[OtherToken] = Field(description="The likeliest others in its place.")
 
 
 class OtherReading(BaseModel):
@@ -95,7 +92,14 @@ class ReadingModel(BaseModel):
                     "latex_styled": "x^{2}",
                     "text": "\\( x^{2} \\)",
                     "confidence": 0.97,
-                    "tokens": [{"text": "x", "probability": 0.99, "box": [12.0, 20.5, 31.0, 38.0]}],
+                    "tokens": [
+                        {
+                            "text": "x",
+                            "probability": 0.99,
+                            "box": [12.0, 20.5, 31.0, 38.0],
+                            "alternatives": [],
+                        }
+                    ],
                     "alternatives": [{"latex": "x^{z}", "confidence": 0.01}],
                     "finished": True,
                     "size": [120, 64],

@@ -18,17 +18,13 @@ from typing import Any, BinaryIO, Final
 from PIL import Image
 
 from i2l.errors import I2LError
-from i2l.explain.replay import find_alternatives, replay_tokens
-from i2l.images.canvas import place_on_canvas
 from i2l.images.open import ImageError, NotAnImageError, OversizedImageError
-from i2l.inference.outputs import OutputError, format_formula
+from i2l.inference.outputs import OutputError, OutputFormat, format_formula
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
 from i2l.web.frames import pack_frame, receive_frame
 
 FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")  # of the dozens that Pillow opens
-MAX_TOKEN_ALTERNATIVES: Final = 8
-MIN_PROBABILITY: Final = 0.0005  # of an alternative that is worth a look
 
 Item = tuple[bytes, dict[str, Any]]  # the bytes of a file, and the options of its request
 
@@ -105,39 +101,13 @@ class ReadingDesk:
             for index in sound:
                 (results[index],) = self._read_group(reader, [items[index]], scale)
             return results
-        wanted = []
         for index, reading in zip(sound, found, strict=True):
-            if isinstance(reading, Reading):
-                results[index] = {"reading": _to_json(reading, items[index][1])}
-                if items[index][1]["token_alternatives"] and reading.tokens:
-                    wanted.append((index, reading))
-            else:
-                results[index] = _failure(reading)
-        for (index, _), others in zip(wanted, self._alternatives([r for _, r in wanted]), strict=True):
-            count = items[index][1]["token_alternatives"]
-            for token, choices in zip(results[index]["reading"]["tokens"], others, strict=True):
-                token["alternatives"] = [
-                    {"text": text, "probability": round(probability, 4)}
-                    for text, probability in choices[:count]
-                    if probability >= MIN_PROBABILITY
-                ]
-        return results
-
-    def _alternatives(self, readings: list[Reading]) -> list[list[list[tuple[str, float]]]]:
-        """Give what else the model considered at each token, by feeding the tokens back."""
-        if not readings:
-            return []
-        model = self._reader.model
-        canvases = place_on_canvas(
-            [reading.prepared.pixels for reading in readings], canvas_shape=model.config.canvas_shape
-        )
-        token_ids = [list(model.vocabulary.encode(reading.tokens)) for reading in readings]
-        return [
-            find_alternatives(
-                replay.log_probs[: len(ids)], ids, model.vocabulary, count=MAX_TOKEN_ALTERNATIVES
+            results[index] = (
+                {"reading": _to_json(reading, items[index][1]["formats"])}
+                if isinstance(reading, Reading)
+                else _failure(reading)
             )
-            for replay, ids in zip(replay_tokens(model.backend, canvases, token_ids), token_ids, strict=True)
-        ]
+        return results
 
 
 def check_image(data: bytes, *, max_pixels: int) -> None:
@@ -165,12 +135,12 @@ def check_image(data: bytes, *, max_pixels: int) -> None:
         )
 
 
-def _to_json(reading: Reading, options: dict[str, Any]) -> dict[str, Any]:
+def _to_json(reading: Reading, formats: Sequence[OutputFormat]) -> dict[str, Any]:
     content = reading.to_dict()
     height, width = reading.prepared.pixels.shape
     content["ink"] = [round(value, 1) for value in reading.prepared.to_file((0, 0, width, height))]
     content["data"] = []
-    for kind in options["formats"]:
+    for kind in formats:
         entry: dict[str, Any] = {"type": kind}
         try:
             entry["value"] = format_formula(reading.latex, reading.tokens, kind)

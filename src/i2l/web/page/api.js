@@ -1,0 +1,72 @@
+// Talks to the server. Every failure is a Refusal with a sentence for the person, or the server is Away.
+
+export class Away extends Error {}
+
+export class Refusal extends Error {
+  constructor(problem, retryAfter) {
+    super(problem.detail || problem.title);
+    this.kind = (problem.type || "").split("#")[1] || "";
+    this.status = problem.status;
+    this.retryAfter = retryAfter;
+  }
+}
+
+const TOKEN = "i2l-token";
+const BUSY_ATTEMPTS = 5;
+
+// The command opens the page with the token behind #, which no server sees.
+const given = new URLSearchParams(location.hash.slice(1)).get("token");
+if (given) {
+  sessionStorage.setItem(TOKEN, given);
+  history.replaceState(null, "", location.pathname);
+}
+export const setToken = (token) => sessionStorage.setItem(TOKEN, token);
+
+const ask = async (path, options = {}) => {
+  const token = sessionStorage.getItem(TOKEN);
+  const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+  let answer;
+  try {
+    answer = await fetch(path, { ...options, headers });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Away();
+  }
+  if (answer.ok) return answer.json();
+  const problem = await answer.json().catch(() => ({ status: answer.status, title: `Error ${answer.status}` }));
+  throw new Refusal(problem, Number(answer.headers.get("Retry-After")));
+};
+
+const pause = (seconds, signal) => new Promise((resolve, reject) => {
+  const timer = setTimeout(resolve, 1000 * seconds);
+  signal.addEventListener("abort", () => { clearTimeout(timer); reject(signal.reason); }, { once: true });
+});
+
+// Reads an image; waits and asks again while the server is busy.
+export const readImage = async (image, { signal, onBusy }) => {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await ask("/api/read", {
+        method: "POST", body: image, signal, headers: { "Content-Type": "application/octet-stream" },
+      });
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.status !== 503 || attempt === BUSY_ATTEMPTS) throw error;
+      onBusy();
+      await pause(error.retryAfter || 1, signal);
+    }
+  }
+};
+
+export const latexOf = async (tokens) => (await ask("/api/latex", {
+  method: "POST", body: JSON.stringify({ tokens }), headers: { "Content-Type": "application/json" },
+})).latex;
+
+export const listExamples = () => ask("/api/examples");
+
+export const isBack = async () => {
+  try {
+    return (await fetch("/ready")).ok;
+  } catch {
+    return false;
+  }
+};

@@ -1,0 +1,254 @@
+"""The API over HTTP: three ways to send an image, every option, and a problem for all that is wrong."""
+
+import base64
+import io
+import re
+import socket
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from i2l.inference.reader import Reader
+from i2l.web.server_state import PAGE
+from tests.images.hostile import png as png_by_hand
+from tests.web.conftest import png
+
+IMAGE = png("x ^ { 2 } = y")
+
+
+def post(client, **content):
+    return client.post("/api/read", **content)
+
+
+def as_raw(image, **options):
+    return {"content": image, "headers": {"Content-Type": "image/png"}, "params": options}
+
+
+def without_chance(reading):
+    return {name: value for name, value in reading.items() if name not in ("seconds", "request_id")}
+
+
+def test_every_way_to_send_an_image_gives_the_same(client, model):
+    source = base64.b64encode(IMAGE).decode()
+    answers = [
+        post(client, **as_raw(IMAGE)),
+        post(client, content=IMAGE, headers={"Content-Type": "application/octet-stream"}),
+        post(client, files={"file": IMAGE}),
+        post(client, json={"src": source}),
+        post(client, json={"src": f"data:image/png;base64,{source}"}),
+    ]
+    assert [answer.status_code for answer in answers] == [200] * 5
+    readings = [without_chance(answer.json()) for answer in answers]
+    assert all(reading == readings[0] for reading in readings)
+    expected = without_chance(Reader(model).read(IMAGE).to_dict())
+    assert {name: readings[0][name] for name in expected} == expected, "as i2l read --json"
+    assert readings[0]["latex_styled"] == readings[0]["latex"] == "x^{2} = y"
+    assert readings[0]["text"] == r"\( x^{2} = y \)"
+    assert [readings[0]["image_width"], readings[0]["image_height"]] == expected["size"]
+
+
+def test_options_in_the_query_a_form_and_json(client):
+    options = {"n_best": 3, "formats": ["inline", "mathml"], "scale": 1, "beam": 5}
+    source = base64.b64encode(IMAGE).decode()
+    answers = [
+        post(client, **as_raw(IMAGE, **options)),
+        post(client, files={"file": IMAGE}, data=options),
+        post(client, files={"file": IMAGE}, params=options),
+        post(client, json={"src": source, **options}),
+    ]
+    for reading in (answer.json() for answer in answers):
+        assert len(reading["alternatives"]) >= 2
+        assert [entry["type"] for entry in reading["data"]] == ["inline", "mathml"]
+        assert reading["data"][0]["value"] == "$x^{2} = y$"
+        assert reading["data"][1]["value"].startswith("<math")
+        assert any(token["alternatives"] for token in reading["tokens"])
+    greedy = post(client, **as_raw(IMAGE, beam=1, guard=False)).json()
+    assert (greedy["latex"], greedy["alternatives"]) == ("x^{2} = y", [])
+
+
+def test_the_ink_and_the_boxes_lie_on_the_image(client):
+    reading = post(client, **as_raw(IMAGE)).json()
+    pixels = np.asarray(Image.open(io.BytesIO(IMAGE)))
+    rows, columns = np.nonzero(pixels < 128)
+    left, top, right, bottom = reading["ink"]
+    assert abs(left - columns.min()) <= 2
+    assert abs(bottom - rows.max() - 1) <= 2
+    for token in filter(lambda token: token["box"], reading["tokens"]):
+        assert left <= token["box"][0] < token["box"][2] <= right
+        assert top <= token["box"][1] < token["box"][3] <= bottom
+
+
+def test_several_images_in_order_with_a_bad_one_among_them(client):
+    images = [png("a"), b"nonsense", IMAGE, png("b + c")]
+    form = client.post("/api/read/batch", files=[("files", image) for image in images]).json()["readings"]
+    sources = [base64.b64encode(image).decode() for image in images]
+    as_json = client.post("/api/read/batch", json={"images": sources}).json()["readings"]
+    for readings in (form, as_json):
+        assert [reading.get("latex") for reading in readings] == ["a", None, "x^{2} = y", "b + c"]
+        assert (readings[1]["status"], readings[1]["type"]) == (415, "/docs#not-an-image")
+    assert client.post("/api/read/batch", files={"other": ("a", "")}).status_code == 200
+    assert client.post("/api/read/batch", data={"beam": "3"}).status_code == 415
+    assert client.post("/api/read/batch", json={"images": []}).status_code == 422
+    assert client.post("/api/read/batch", json={"images": ["AAAA"] * 33}).status_code == 422
+
+
+def blank():
+    file = io.BytesIO()
+    Image.new("L", (200, 80), 255).save(file, "PNG")
+    return file.getvalue()
+
+
+BAD = {
+    "nothing": (as_raw(b""), 415, "empty"),
+    "text": (as_raw(b"hello there"), 415, "PNG"),
+    "pdf": (as_raw(b"%PDF-1.7"), 415, "PDF"),
+    "svg": (as_raw(b"<svg/>"), 415, "SVG"),
+    "another format of Pillow": (as_raw(b"P5\n9 9\n255\n" + bytes(81)), 415, "PNG"),
+    "cut off": (as_raw(IMAGE[:60]), 415, "damaged"),
+    "blank": (as_raw(blank()), 422, ""),
+    "a bomb": (as_raw(png_by_hand(50_000, 50_000, b"\0" * 1000)), 413, "Crop"),
+    "many pixels": (as_raw(png_by_hand(6_000, 6_000, b"\0" * 1000)), 413, "limit is 25 million"),
+    "many bytes": (as_raw(IMAGE + bytes(20_100_000)), 413, "20 MB"),
+    "no type": ({"content": IMAGE}, 415, "send an image"),
+    "a page": ({"content": b"x", "headers": {"Content-Type": "text/html"}}, 415, "text/html"),
+    "no json": ({"content": b"{", "headers": {"Content-Type": "application/json"}}, 400, "JSON"),
+    "deep json": ({"content": b"[" * 99_999, "headers": {"Content-Type": "application/json"}}, 400, "JSON"),
+    "a list": ({"json": []}, 422, "object"),
+    "no image": ({"json": {}}, 422, "src"),
+    "an address": ({"json": {"src": "http://example.com/a.png"}}, 422, "not fetched"),
+    "no base64": ({"json": {"src": "!!"}}, 400, "base64"),
+    "unknown option": (as_raw(IMAGE, colour="red"), 422, "colour"),
+    "unknown field": ({"files": {"file": IMAGE}, "data": {"colour": "red"}}, 422, "colour"),
+    "huge beam": (as_raw(IMAGE, beam=1000), 422, "beam"),
+    "scale 0": (as_raw(IMAGE, scale=0), 422, "scale"),
+    "scale nan": (as_raw(IMAGE, scale="nan"), 422, "scale"),
+    "no such format": (as_raw(IMAGE, formats="docx"), 422, "formats"),
+    "two files": ({"files": [("file", IMAGE), ("file", IMAGE)]}, 422, "one file"),
+    "no file": ({"files": {"file": (None, "text")}}, 422, ""),
+    "no form": ({"content": b"x", "headers": {"Content-Type": "multipart/form-data"}}, 400, "boundary"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_said_as_a_problem(client, name):
+    request, status, said = BAD[name]
+    answer = post(client, **request)
+    problem = answer.json()
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert (answer.status_code, problem["status"]) == (status, status), problem
+    assert said in problem["detail"]
+    assert problem["title"]
+    assert problem["type"].startswith("/docs#")
+
+
+def test_an_endless_upload_is_stopped(client):
+    sent = 0
+
+    def endless():
+        nonlocal sent
+        while sent < 10**9:
+            sent += 1 << 20
+            yield b"\x89PNG" + bytes((1 << 20) - 4)
+
+    answer = post(client, content=endless(), headers={"Content-Type": "image/png"})
+    assert answer.status_code == 413
+    assert sent < 10**8
+
+
+@pytest.mark.parametrize(
+    "method_and_path", ["GET /nothing", "GET /../pyproject.toml", "DELETE /api/read", "GET /api/read"]
+)
+def test_other_errors_are_problems_too(client, method_and_path):
+    method, path = method_and_path.split(" ")
+    answer = client.request(method, path)
+    assert answer.status_code in (404, 405)
+    assert answer.json()["status"] == answer.status_code
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_tokens_to_latex(client):
+    tokens = ["x", "_", "{", "2", "}", "\\operatorname", "{", "s", "i", "n", "}"]
+    assert client.post("/api/latex", json={"tokens": tokens}).json() == {"latex": r"x_{2}\sin"}
+    wrong = client.post("/api/latex", json={"tokens": ["{", "x"]})
+    assert (wrong.status_code, wrong.json()["type"]) == (422, "/docs#invalid-request")
+
+
+def test_status_models_examples_and_metrics(client):
+    assert client.get("/health").json()["status"] == "ok"
+    assert client.get("/ready").json()["status"] == "ready"
+    first, *_ = client.get("/api/models").json()["models"]
+    assert first == {
+        "name": "float32",
+        "loaded": True,
+        "canvas": [194, 66],
+        "vocabulary": 14,
+        "calibrated": False,
+    }
+    examples = client.get("/api/examples").json()
+    assert len(examples) >= 4
+    for example in examples:
+        assert Image.open(io.BytesIO(client.get(example["url"]).content)).width > 100
+    post(client, **as_raw(IMAGE))
+    metrics = client.get("/metrics")
+    assert metrics.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert re.search(r'i2l_requests_total\{path="/api/read",status="200"\} [1-9]', metrics.text)
+    assert re.search(r"i2l_batch_size_count [1-9]", metrics.text)
+    assert "i2l_workers_ready 1.0" in metrics.text
+
+
+def test_the_description_has_examples(client):
+    schema = client.get("/openapi.json").json()
+    assert set(schema["paths"]["/api/read"]["post"]["requestBody"]["content"]) == {
+        "application/json",
+        "multipart/form-data",
+        "image/png",
+    }
+    assert schema["components"]["schemas"]["ReadingModel"]["examples"]
+    assert schema["components"]["schemas"]["ProblemModel"]["examples"]
+    assert client.get("/docs").text.startswith("<!doctype html>")
+
+
+def test_headers(client):
+    for path in ("/", "/main.js", "/api/models", "/health", "/nothing"):
+        headers = client.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "http" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["x-frame-options"] == "DENY"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert "server" not in headers
+        assert "access-control-allow-origin" not in headers
+    assert client.get("/api/models").headers["cache-control"] == "no-store"
+
+
+def test_other_sites_and_other_names_are_turned_away(client, server):
+    for origin in ("https://example.com", "null", f"http://localhost:{server.port + 1}"):
+        answer = post(client, content=IMAGE, headers={"Content-Type": "image/png", "Origin": origin})
+        assert (answer.status_code, answer.json()["type"]) == (403, "/docs#foreign-origin")
+    own = post(client, content=IMAGE, headers={"Content-Type": "image/png", "Origin": server.address})
+    assert own.status_code == 200
+    for host in ("example.com", "127.0.0.1.example.com", "[", ""):
+        answer = client.get("/api/models", headers={"Host": host})
+        assert answer.status_code in (400, 421)
+    assert client.get("/api/models", headers={"Host": f"localhost:{server.port}"}).status_code == 200
+
+
+def test_nothing_in_the_page_comes_from_elsewhere():
+    for path in [*PAGE.glob("*.*"), PAGE / "katex" / "katex.min.css"]:
+        found = re.findall(r"(?:https?:)?//[\w.-]+\.\w+", path.read_text())
+        assert {"http://www.w3.org"} >= set(found), path
+    assert (PAGE / "katex" / "LICENSE").read_text().startswith("The MIT License")
+    wanted = re.findall(r"url\(fonts/([\w-]+\.woff2)\)", (PAGE / "katex" / "katex.min.css").read_text())
+    assert set(wanted) == {path.name for path in (PAGE / "katex" / "fonts").iterdir()}
+
+
+def test_a_number_that_is_too_long_is_no_crash(client, server):
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        head = (
+            f"POST /api/read HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Length: {'9' * 30}\r\n\r\n"
+        )
+        connection.sendall(head.encode())
+        assert connection.recv(20).split()[1] in (b"400", b"413")
