@@ -254,3 +254,19 @@ def test_faint_grain_is_not_ink():
     noisy = np.clip(pixels * 0.9 + 10 + grain, 0, 255).astype(np.uint8)
     ink = extract_ink(Image.fromarray(noisy))
     assert (ink == 0).mean() > 0.5
+
+
+@pytest.mark.parametrize("size", [(26, 2), (2, 33), (260, 20)])
+def test_a_rule_by_itself_is_not_blown_up(size):
+    """A minus: its height says nothing."""
+    image = Image.new("L", (size[0] + 40, size[1] + 40), 255)
+    ImageDraw.Draw(image).rectangle((20, 20, 19 + size[0], 19 + size[1]), 0)
+    for result in prepare_image(image, canvas_shape=CANVAS):
+        assert max(result.pixels.shape) <= 40
+
+
+@pytest.mark.parametrize("levels", [255, 4095, 65535])
+def test_grey_of_any_depth(levels):
+    grey = np.asarray(draw(mode="L")).astype(np.uint16)
+    deep = Image.fromarray((grey.astype(int) * levels // 255).astype(np.uint16))
+    np.testing.assert_allclose(extract_ink(deep).astype(int), 255 - grey.astype(int), atol=1)

@@ -70,13 +70,12 @@ def _background(colours: NDArray[np.int16]) -> NDArray[np.int16]:
 
 
 def _wide_grey(values: NDArray[np.generic]) -> NDArray[np.int16]:
-    """Bring 16-bit, 32-bit and floating grey to 0..255: by the range of the type, else of the image."""
+    """Bring 16-bit, 32-bit and floating grey to 0..255: by the range of the bits used, else of the image."""
     grey = np.nan_to_num(values.astype(np.float64), posinf=0.0, neginf=0.0)
     low, high = float(grey.min()), float(grey.max())
-    if low >= 0 and high <= 255 and high > 1:
-        low, high = 0.0, 255.0
-    elif low >= 0 and 255 < high <= 65535:
-        low, high = 0.0, 65535.0
+    tops = [top for top in (255.0, 4095.0, 65535.0) if high <= top]  # of 8, 12 and 16 bits
+    if tops and low >= 0 and high > 1:
+        low, high = 0.0, tops[0]
     scaled = (grey - low) * (255 / max(high - low, 1e-12))
     return np.rint(scaled).astype(np.int16)[:, :, None]
 

@@ -35,7 +35,7 @@ def estimate_scale(ink: Ink) -> float | None:
 def large_symbol_size(heights: NDArray[np.int64], widths: NDArray[np.int64]) -> float:
     """Give the size of the larger ones of symbols, without rules and tall delimiters."""
     compact = (widths <= 3 * heights) & (heights <= 3 * widths)
-    if not compact.any():
-        compact[:] = True
+    if not compact.any():  # a minus or a bar by itself is about as long as a digit is high
+        return float(np.maximum(heights, widths).max())
     logs = (1 - WIDTH_SHARE) * np.log(heights[compact]) + WIDTH_SHARE * np.log(widths[compact])
     return math.exp(float(np.percentile(logs, 90)))
