@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
+from i2l.errors import I2LError
 from i2l.images.canvas import ImageTooLargeError
 from i2l.images.ink import extract_ink
 from i2l.images.open import EmptyImageError
@@ -270,3 +271,9 @@ def test_grey_of_any_depth(levels):
     grey = np.asarray(draw(mode="L")).astype(np.uint16)
     deep = Image.fromarray((grey.astype(int) * levels // 255).astype(np.uint16))
     np.testing.assert_allclose(extract_ink(deep).astype(int), 255 - grey.astype(int), atol=1)
+
+
+@pytest.mark.parametrize("scale", [0, -1, math.inf, math.nan])
+def test_a_scale_that_is_none(scale):
+    with pytest.raises(I2LError, match="above 0"):
+        prepared(draw("abc"), scale=scale)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from i2l.errors import I2LError
 from i2l.images.canvas import FRAME_PX, WHITE, ImageTooLargeError
 from i2l.images.ink import Ink, extract_ink, ink_bounds
 from i2l.images.open import ImageError, ImageSource, open_image
@@ -80,7 +81,10 @@ def prepare_image(
     Raises:
         ImageError: if there is no formula in it.
         ImageTooLargeError: if the formula is too large for the model.
+        I2LError: if the scale is none.
     """
+    if scale is not None and not 0 < scale < math.inf:
+        raise I2LError(f"The scale must be a number above 0, not {scale}.")
     image = open_image(source)
     file_size = image.size
     ink, reduced = _find_ink(image)
