@@ -13,8 +13,9 @@ from i2l.web import schemas
 from i2l.web.problems import ProblemError
 from i2l.web.security import check_token
 from i2l.web.server_state import EXAMPLES, ServerState
-from i2l.web.uploads import declared_bytes, one_image, read_body, several_images
+from i2l.web.uploads import declared_bytes, one_image, parse_json, read_body, several_images
 
+MAX_FORMULA_BYTES = 256_000
 BATCH_UPLOADS = 4  # a request with several images may be so many times as long as one image
 
 
@@ -126,9 +127,22 @@ async def read_batch(request: Request, options: Options) -> Response:
     )
 
 
-@api_router.post("/latex", response_model=schemas.FormulaResult, responses=_problems(422))
-async def latex(formula: schemas.FormulaRequest) -> dict[str, str]:
+@api_router.post(
+    "/latex",
+    response_model=schemas.FormulaResult,
+    responses=_problems(400, 408, 413, 422),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": schemas.FormulaRequest.model_json_schema()}},
+        }
+    },
+)
+async def latex(request: Request) -> dict[str, str]:
     """Write canonical tokens as a person would, for instance after one of them was exchanged."""
+    size = declared_bytes(request, max_bytes=MAX_FORMULA_BYTES)
+    body = await read_body(request, max_bytes=size, timeout_s=_state(request).options.timeout_s)
+    formula = parse_json(body, schemas.FormulaRequest)
     try:
         return {"latex": pretty_formula(" ".join(formula.tokens))}
     except FormulaError as error:

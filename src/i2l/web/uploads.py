@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
@@ -25,7 +25,7 @@ _ANOTHER_KIND: Final = {
     b"<": "This is text (SVG or HTML?); give a picture of the formula, such as a screenshot.",
 }
 
-Options = TypeVar("Options", bound=ReadOptions)
+Content = TypeVar("Content", bound=BaseModel)
 Input = TypeVar("Input", bytes, str)
 
 
@@ -99,7 +99,7 @@ async def one_image(request: Request, body: bytes, query: ReadOptions) -> tuple[
     """
     kind = _content_type(request)
     if kind == "application/json":
-        content = _parse_json(body, ReadRequest, query)
+        content = parse_json(body, ReadRequest, query)
         return _from_base64(content.src), content
     if kind == "multipart/form-data":
         images, options = await _from_form(request, body, query)
@@ -123,7 +123,7 @@ async def several_images(
     """
     kind = _content_type(request)
     if kind == "application/json":
-        content = _parse_json(body, BatchRequest, query)
+        content = parse_json(body, BatchRequest, query)
         return [_checked(_from_base64, source) for source in content.images], content
     if kind == "multipart/form-data":
         images, options = await _from_form(request, body, query)
@@ -162,19 +162,24 @@ def _content_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _parse_json(body: bytes, model: type[Options], query: ReadOptions) -> Options:
+def parse_json(body: bytes, model: type[Content], query: ReadOptions | None = None) -> Content:
+    """Give the content of a JSON body, over what the query says.
+
+    Raises:
+        ProblemError: if it is not JSON, or not as described.
+    """
     try:
         content = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise ProblemError("malformed", f"The body is not JSON: {error}.") from error
     if not isinstance(content, dict):
         raise ProblemError("invalid-request", "The body must be a JSON object.")
-    return _validate(model, query.model_dump(exclude_unset=True) | content)
+    return _validate(model, (query.model_dump(exclude_unset=True) if query else {}) | content, strict=True)
 
 
-def _validate(model: type[Options], content: dict[str, Any]) -> Options:
+def _validate(model: type[Content], content: dict[str, Any], *, strict: bool = False) -> Content:
     try:
-        return model.model_validate(content)
+        return model.model_validate(content, strict=strict)
     except ValidationError as error:
         said = "; ".join(
             f"{'.'.join(map(str, entry['loc'])) or 'body'}: {entry['msg']}" for entry in error.errors()[:5]
