@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from i2l.formulas.normalize import normalize_formula
 from i2l.images.boxes import match_ink
@@ -193,3 +195,15 @@ def test_boxes_follow_the_style(style):
                 covered[max(0, top - 1) : bottom + 1, max(0, left - 1) : right + 1] = True
                 assert has_ink(result.pixels, box)
         assert result.boxes is None or not ((result.pixels < TRACE) & ~covered).any()
+
+
+@given(
+    st.lists(st.integers(0, 3), max_size=12),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=12),
+)
+def test_every_piece_of_ink_has_owners_or_there_are_none(plain, marked):
+    def glyph(code, token):
+        return Glyph(token, "font", code, "shape", "F1", 10.0, 1.0, 0.0, 0.0, 0.0, 0)
+
+    owners = match_ink([glyph(code, None) for code in plain], [glyph(*pair) for pair in marked])
+    assert owners is None or len(owners) == len(plain)

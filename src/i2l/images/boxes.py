@@ -97,12 +97,14 @@ def match_ink(plain: Sequence[Ink], marked: Sequence[Ink]) -> list[list[int]] | 
     for kind, start, end, marked_start, marked_end in matcher.get_opcodes():
         piece = tokens[marked_done:marked_end]
         found: list[list[int]] | None = [[token] for token in piece]
-        if kind != "equal" or (start, marked_start) != (done, marked_done):
+        alone = (start, marked_start) == (done, marked_done)  # nothing before it is still open
+        if kind != "equal" or not alone:
             found = _match_piece(keys[done:end], marked_keys[marked_done:marked_end], piece)
-            if found is None and kind == "delete":
+            if found is None and alone and kind == "delete":
                 found = _match_repeats(keys, start, end, tokens, marked_start)
-            elif found is None and kind == "insert" and len(set(tokens[marked_start - 1 : marked_end])) == 1:
-                found = []  # fewer of the same
+            elif found is None and alone and kind == "insert":
+                same = len(set(tokens[marked_start - 1 : marked_end])) == 1
+                found = [] if same else None  # fewer of the same
         if found is not None:
             owners += found
             done, marked_done = end, marked_end

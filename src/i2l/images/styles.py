@@ -75,7 +75,7 @@ class Style:
 PAPER: Final = Style()
 
 # Seeds of one block share what TeX does, so that their formulas can share a process.
-SEEDS_PER_BLOCK: Final = 128
+SEEDS_PER_BLOCK: Final = 512
 
 
 def world_style(seed: int) -> Style:
