@@ -112,6 +112,14 @@ def test_alternatives(checkpoint):
     assert len({reading.latex, *(other.latex for other in reading.alternatives)}) == len(confidences)
 
 
+def test_no_alternative_is_surer_than_what_is_printed(checkpoint):
+    reader = Reader(checkpoint, beam_width=6)
+    for formula in FORMULAS:
+        reading = reader.read(draw_formula(formula)[:, 14:-14], scale=1)  # cut off, so that it is in doubt
+        confidences = [reading.confidence, *(other.confidence for other in reading.alternatives)]
+        assert confidences == sorted(confidences, reverse=True)
+
+
 def test_other_tokens_in_the_place_of_each(reader):
     reading = reader.read(draw_formula("x ^ { a + b }")[:, :-30], scale=1)  # cut off, so that it is in doubt
     assert len(reading.token_alternatives) == len(reading.tokens)

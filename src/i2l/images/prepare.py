@@ -23,6 +23,9 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 MAX_WORK_PIXELS: Final = 4_000_000  # larger pictures are made smaller at once
 NEAR: Final = 0.12  # |log| of a change of scale: below, not worth the blur of resampling ...
 FAR: Final = 0.5  # ... and beyond, the estimate is right that the scale must change
+# The estimate is off by 14 %, and a model that knows one scale wants it nearer: with the best of three,
+# NOPOOL makes half as many errors on pictures zoomed by 1.6 and 2.5 (.17 to .09 edits a token, 24 formulas).
+NEIGHBOUR: Final = 1.2
 MAX_SHRINK: Final = 0.6  # how far below its own scale a model still reads
 MAX_INK_SHARE: Final = 0.5
 MIN_DENSE_PX: Final = 64  # smaller pictures may be all ink: a fraction bar
@@ -75,8 +78,8 @@ def prepare_image(
         scale: pixels of the model for one pixel of the file; estimated from the picture if None.
 
     Returns:
-        One image; or two where the estimate leaves open whether the scale must change: the reader then
-        takes the one that it reads with more confidence.
+        One image; or two where the estimate leaves open whether the scale must change, and three around the
+        estimate where it must: the reader takes the one that it reads with the best score.
 
     Raises:
         ImageError: if there is no formula in it.
@@ -140,7 +143,9 @@ def _scales(ink: Ink, reduced: int, wanted: float) -> list[float]:
     change = wanted / (found * reduced)
     if abs(math.log(change)) <= NEAR:
         return [1.0]
-    return [1.0, change] if abs(math.log(change)) <= FAR else [change]
+    if abs(math.log(change)) <= FAR:
+        return [1.0, change]
+    return [change / NEIGHBOUR, change * NEIGHBOUR, change]
 
 
 def _resize(ink: Ink, factor: float) -> tuple[NDArray[np.uint8], tuple[int, int]]:

@@ -75,7 +75,7 @@ class Reader:
         self._batch_size = batch_size
 
     def prepare(self, source: ImageSource, *, scale: float | None = None) -> list[PreparedImage]:
-        """Turn an image into what the model reads; two forms if the scale is in doubt.
+        """Turn an image into what the model reads; several forms if the scale is in doubt.
 
         Raises:
             ImageError: if there is no formula in it.
@@ -170,7 +170,10 @@ class Reader:
     ) -> Reading:
         """Make the reading of one image from the form of it that was read with the best score."""
         chosen = max(range(len(images)), key=lambda index: (found[index][0].score, -images[index].scale))
-        prepared, (best, *others) = images[chosen], found[chosen]
+        prepared = images[chosen]
+        # The length penalty leads the search, which would else end too early. Of what it found, the most probable
+        # is printed: the penalty put an array around a single letter, and alternatives were surer than the answer.
+        best, *others = sorted(found[chosen], key=lambda one: (one.finished, one.log_prob), reverse=True)
         tokens = tuple(self.model.vocabulary.decode(best.token_ids))
         latex = _readable(tokens)
         length = len(tokens)
