@@ -171,8 +171,8 @@ class Reader:
         """Make the reading of one image from the form of it that was read with the best score."""
         chosen = max(range(len(images)), key=lambda index: (found[index][0].score, -images[index].scale))
         prepared = images[chosen]
-        # The length penalty leads the search, which would else end too early. Of what it found, the most probable
-        # is printed: the penalty put an array around a single letter, and alternatives were surer than the answer.
+        # The length penalty leads the search, which would else end too early. Of what it found the most
+        # probable is printed: with the penalty a letter came in an array, and alternatives could be surer.
         best, *others = sorted(found[chosen], key=lambda one: (one.finished, one.log_prob), reverse=True)
         tokens = tuple(self.model.vocabulary.decode(best.token_ids))
         latex = _readable(tokens)
