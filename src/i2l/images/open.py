@@ -99,7 +99,9 @@ def _explained(name: str) -> Iterator[None]:
     except ImageError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise OversizedImageError(f"{name} would decode to too many pixels ({error}).") from error
+        raise OversizedImageError(
+            f"{name} has too many pixels to be decoded. Crop the formula out of it."
+        ) from error
     except MemoryError as error:
         raise OversizedImageError(f"{name} does not fit into memory.") from error
     except UnidentifiedImageError as error:
