@@ -124,6 +124,27 @@ def test_a_full_queue_says_when_to_come_back():
     play(scene)
 
 
+def test_who_would_wait_too_long_is_turned_away_at_once():
+    async def scene(batcher, worker):
+        worker.go.clear()
+        first = await ask(batcher, "a")  # before anything was read nobody knows how long it takes
+        await settle()
+        await asyncio.sleep(0.2)
+        worker.go.set()
+        await answers(first)
+        worker.go.clear()
+        futures = await ask(batcher, "b")
+        await settle()
+        futures += await ask(batcher, "c", "d", "e")  # 0.2 s each
+        with pytest.raises(ProblemError) as caught:
+            await ask(batcher, "f")
+        assert caught.value.status == 503
+        worker.go.set()
+        assert await answers(futures) == list("bcde")
+
+    play(scene, timeout_s=1.0)
+
+
 def test_who_leaves_is_not_read_and_makes_room():
     async def scene(batcher, worker):
         worker.go.clear()

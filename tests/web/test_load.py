@@ -101,6 +101,7 @@ def test_who_leaves_is_not_read(model):
         assert server.metric("i2l_batch_size_count") == 2, "the one that was being read, and the last"
     finally:
         server.stop()
+    assert len(server.log) == 1, server.log
 
 
 def connect(server):

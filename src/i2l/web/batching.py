@@ -20,6 +20,7 @@ from i2l.web.workers import Worker, WorkerDiedError, WorkerError
 
 MAX_ATTEMPTS: Final = 3  # the first with others, then alone
 _SLOWEST_RESTART_S: Final = 5.0
+_HOPEFUL: Final = 0.7  # of the time limit: who would wait longer is turned away at once
 _SMOOTHING: Final = 0.2  # of the running mean of seconds an image
 
 
@@ -63,7 +64,7 @@ class Batcher:
         self._arrival = asyncio.Condition()
         self._idle = 0
         self._ready: set[Worker] = set()
-        self._seconds_an_image = 0.5
+        self._seconds_an_image = 0.0
         self._loops: list[asyncio.Task[None]] = []
 
     @property
@@ -88,6 +89,8 @@ class Batcher:
             await asyncio.gather(*(worker.start() for worker in self._workers))
         except WorkerDiedError as error:
             raise WorkerError("A worker ended while it loaded the model; is there enough memory?") from error
+        except OSError as error:
+            raise WorkerError(f"Cannot start a worker: {error}") from error
         for worker in self._workers:
             self._set_ready(worker, True)
             self._loops.append(asyncio.create_task(self._serve(worker)))
@@ -108,7 +111,8 @@ class Batcher:
             ProblemError: if there is no room.
         """
         self._drop_cancelled()
-        if len(self._queue) + len(images) > self._queue_size:
+        no_room = len(self._queue) + len(images) > self._queue_size
+        if no_room or self._expected_s(len(images)) > _HOPEFUL * self._timeout_s:
             raise ProblemError(
                 "busy",
                 f"{len(self._queue)} images wait already. Try again in a moment, or with fewer at once.",
@@ -122,9 +126,12 @@ class Batcher:
             self._arrival.notify_all()
         return [entry.answer for entry in entries]
 
+    def _expected_s(self, more: int = 0) -> float:
+        """Give how long the last in the queue will wait: 0 before anything was read."""
+        return self._seconds_an_image * (len(self._queue) + more) / max(1, len(self._ready))
+
     def _retry_after_s(self) -> int:
-        seconds = self._seconds_an_image * len(self._queue) / max(1, len(self._ready))
-        return max(1, min(60, math.ceil(seconds)))
+        return max(1, min(60, math.ceil(self._expected_s() / 2)))
 
     def _drop_cancelled(self) -> None:
         """Forget those whose client has left."""
@@ -160,7 +167,8 @@ class Batcher:
             seconds = time.monotonic() - started
             self._metrics.batch_seconds.observe(seconds)
             self._metrics.batch_size.observe(len(batch))
-            self._seconds_an_image += _SMOOTHING * (seconds / len(batch) - self._seconds_an_image)
+            smoothing = _SMOOTHING if self._seconds_an_image else 1.0
+            self._seconds_an_image += smoothing * (seconds / len(batch) - self._seconds_an_image)
             for entry, result in zip(batch, results, strict=True):
                 _answer(entry, result)
 

@@ -44,7 +44,7 @@ class ReadingService:
             ClientLeftError: if the client has left.
         """
         answers = await self._batcher.submit(images, {name: getattr(options, name) for name in _OPTIONS})
-        everything = asyncio.gather(*answers)
+        everything = asyncio.create_task(_until_all(answers))
         leaving = asyncio.create_task(_until_left(request))
         first: set[asyncio.Future[Any]] = {everything, leaving}
         try:
@@ -79,6 +79,10 @@ class ReadingService:
             "image_width": width,
             "image_height": height,
         }
+
+
+async def _until_all(answers: Sequence[asyncio.Future[dict[str, Any]]]) -> list[dict[str, Any]]:
+    return await asyncio.gather(*answers)
 
 
 async def _until_left(request: Request) -> None:

@@ -47,9 +47,8 @@ async def _run(options: ServeOptions, *, host: str, port: int, open_browser: boo
         ) from error
     with listener:
         app = create_app(options)
-        await (
-            app.state.server.batcher.start()
-        )  # so that a model that cannot be loaded is said in one sentence
+        # Before the server, so that a model that cannot be loaded is said in one sentence.
+        await app.state.server.batcher.start()
         config = uvicorn.Config(
             app,
             log_level="warning",

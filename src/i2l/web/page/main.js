@@ -114,7 +114,7 @@ const explain = (error) => {
   } else if (error instanceof Refusal && error.status === 401) {
     notify("This server asks for a token.", { token: true });
   } else if (error instanceof Refusal) {
-    const hint = error.kind === "not-a-formula" && stage.shown ? " You can drag over the image to read only a part of it." : "";
+    const hint = error.kind === "not-a-formula" && stage.shown ? " To read only a part of it, drag over the image or press Crop." : "";
     notify(`${error.message}${hint}`, { retry: error.status >= 500 ? read : null });
     if (!stage.shown) leave();
   } else {
