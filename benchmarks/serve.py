@@ -89,7 +89,9 @@ async def ask(port: int, images: Sequence[bytes], number: int, until: float, tal
             json.loads(body)
         elif status == 503:
             retry_after_s = int(answer.split("retry-after: ")[1].split("\r\n")[0])
+            writer.close()  # the server would not keep it open as long
             await asyncio.sleep(max(0.0, min(retry_after_s, until - time.monotonic())))
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.close()
 
 

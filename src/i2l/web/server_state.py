@@ -21,7 +21,6 @@ class ServeOptions:
     model: str | None = None
     workers: int = 1
     threads: int | None = None  # of each worker
-    beam: int = 10  # unless a request asks for another
 
     # Under load
     max_batch: int = 16  # images that are read together; 1 is no batching
