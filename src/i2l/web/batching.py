@@ -21,6 +21,7 @@ from i2l.web.workers import Worker, WorkerDiedError, WorkerError
 MAX_ATTEMPTS: Final = 3  # the first with others, then alone
 _SLOWEST_RESTART_S: Final = 5.0
 _HOPEFUL: Final = 0.7  # of the time limit: who would wait longer is turned away at once
+_BATCH_SHARE: Final = 0.2  # of the time limit, that a batch may take
 _SMOOTHING: Final = 0.2  # of the running mean of seconds an image
 
 
@@ -63,6 +64,7 @@ class Batcher:
         self._queue: deque[_Waiting] = deque()
         self._arrival = asyncio.Condition()
         self._idle = 0
+        self._with_workers = 0  # images that are being read
         self._ready: set[Worker] = set()
         self._seconds_an_image = 0.0
         self._loops: list[asyncio.Task[None]] = []
@@ -128,7 +130,8 @@ class Batcher:
 
     def _expected_s(self, more: int = 0) -> float:
         """Give how long the last in the queue will wait: 0 before anything was read."""
-        return self._seconds_an_image * (len(self._queue) + more) / max(1, len(self._ready))
+        ahead = len(self._queue) + self._with_workers + more
+        return self._seconds_an_image * ahead / max(1, len(self._ready))
 
     def _retry_after_s(self) -> int:
         return max(1, min(60, math.ceil(self._expected_s() / 2)))
@@ -150,6 +153,7 @@ class Batcher:
                 await self._replace(worker)
                 continue
             started = time.monotonic()
+            self._with_workers += len(batch)
             try:
                 results = await asyncio.wait_for(
                     worker.read([entry.image for entry in batch], [dict(entry.options) for entry in batch]),
@@ -160,10 +164,13 @@ class Batcher:
                 await self._replace(worker)
                 continue
             except TimeoutError:
+                self._seconds_an_image = max(self._seconds_an_image, self._timeout_s / len(batch))
                 for entry in batch:
                     _answer(entry, {"kind": "timeout", "detail": "The limit is over; crop to one formula."})
                 await self._replace(worker)
                 continue
+            finally:
+                self._with_workers -= len(batch)
             seconds = time.monotonic() - started
             self._metrics.batch_seconds.observe(seconds)
             self._metrics.batch_size.observe(len(batch))
@@ -197,7 +204,7 @@ class Batcher:
                     if self._queue:
                         break
                     await self._arrival.wait()
-                count = min(self._max_batch, math.ceil(len(self._queue) / self._idle))
+                count = min(self._largest_batch(), math.ceil(len(self._queue) / self._idle))
                 batch = [self._queue.popleft()]
                 while (
                     self._queue and len(batch) < count and not (batch[0].attempts or self._queue[0].attempts)
@@ -207,6 +214,13 @@ class Batcher:
                 self._idle -= 1
         self._metrics.waiting.set(len(self._queue))
         return batch
+
+    def _largest_batch(self) -> int:
+        """Give how many images to read together: as many as allowed, unless that takes too long."""
+        if not self._seconds_an_image:
+            return self._max_batch
+        in_time = int(_BATCH_SHARE * self._timeout_s / self._seconds_an_image)
+        return max(1, min(self._max_batch, in_time))
 
     def _give_back(self, batch: Sequence[_Waiting]) -> None:
         """Put the batch of a worker that died back in front."""

@@ -12,7 +12,6 @@ TITLES: Final = {
     "not-a-formula": (422, "No formula found"),
     "invalid-request": (422, "The request is not as described"),
     "malformed": (400, "The body cannot be understood"),
-    "length-required": (411, "How long is it?"),
     "upload-timeout": (408, "The upload took too long"),
     "unauthorized": (401, "A token is needed"),
     "foreign-origin": (403, "Another site may not ask"),

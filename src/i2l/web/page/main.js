@@ -109,7 +109,7 @@ const wait = (text) => {
 
 const explain = (error) => {
   if (error instanceof Away) {
-    notify("The server does not answer. Is “i2l serve” still running? This page goes on as soon as it is back.", { retry: read });
+    notify("The server does not answer. Is “i2l serve” still running? This page goes on as soon as it is back.", { retry: again });
     waitForServer();
   } else if (error instanceof Refusal && error.status === 401) {
     notify("This server asks for a token.", { token: true });
@@ -133,7 +133,13 @@ const leave = () => {
 const waitForServer = async () => {
   const waitingFor = current;
   while (!await isBack()) await new Promise((resolve) => setTimeout(resolve, 1500));
-  if (!byId("retry").hidden && current === waitingFor) await read();
+  if (!byId("retry").hidden && current === waitingFor) await again();
+};
+
+// What was asked last, once more: a reading, or at the very start the examples.
+const again = () => {
+  notify(null);
+  return current ? read() : showExamples();
 };
 
 // ---- a reading is shown
@@ -150,8 +156,7 @@ const show = (reading) => {
 };
 
 const fit = (text) => {
-  const [left, top, right, bottom] = current.reading.ink;
-  preview.fit(text, stage.inkOnScreen([left, top, right, bottom], top));
+  preview.fit(text, stage.inkOnScreen(current.reading.ink));
 };
 
 const showTokens = (tokens) => {
@@ -323,8 +328,7 @@ byId("dismiss").addEventListener("click", () => notify(null));
 byId("notice").querySelector("form").addEventListener("submit", (event) => {
   event.preventDefault();
   setToken(event.target.querySelector("input").value);
-  notify(null);
-  current ? read() : showExamples();
+  again();
 });
 
 showExamples();

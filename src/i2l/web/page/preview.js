@@ -55,6 +55,5 @@ export class Preview {
   show(latex) {
     const mistake = latex.trim() ? typeset(this.#element, latex) : (this.#element.replaceChildren(), null);
     this.#mistake.textContent = mistake ?? "";
-    this.#element.classList.toggle("wrong", mistake !== null);
   }
 }

@@ -20,7 +20,7 @@ export class Stage {
   #part = null; // [left, top, width, height] in pixels of the image
   #on;
 
-  // `on.point(indices, index)`: tokens under the pointer, nearest first; `on.click(index)`; `on.crop(part)`.
+  // `on.point(indices)`: tokens under the pointer, nearest first; `on.click(index)`; `on.crop(part)`.
   constructor(on) {
     this.#on = on;
     this.#paper.addEventListener("pointermove", (event) => this.#move(event));
@@ -62,7 +62,7 @@ export class Stage {
   get zoom() { return this.#paper.clientWidth / this.#image.naturalWidth; }
 
   // Where the ink is on the screen, as the preview needs it.
-  inkOnScreen([left, , right, bottom], top) {
+  inkOnScreen([left, top, right, bottom]) {
     const zoom = this.shown ? this.zoom : 1;
     return { paper: this.shown ? this.#paper.clientWidth : 800, left: left * zoom, width: (right - left) * zoom, height: (bottom - top) * zoom };
   }

@@ -76,7 +76,7 @@ export class TokenList {
 
   #chipAt(index) { return this.#list.children[index]; }
 
-  // Lights up tokens; with `bring`, scrolls the first into view.
+  // Lights up tokens, and no others.
   light(indices) {
     [...this.#list.children].forEach((chip, index) => chip.classList.toggle("lit", indices.includes(index)));
   }
@@ -114,7 +114,7 @@ export class TokenList {
     Object.assign(this.#choices.style, { left: `${Math.max(8, left) + scrollX}px`, top: `${frame.bottom + 6 + scrollY}px` });
     this.#open = index;
     this.#on.point(index);
-    (this.#choices.querySelectorAll("button")[others.length ? 1 : 0]).focus({ preventScroll: false });
+    (this.#choices.querySelectorAll("button")[others.length ? 1 : 0]).focus();
   }
 
   close(refocus = false) {
