@@ -1,7 +1,7 @@
 """Smaller networks: weights stored as float16, or matrices as int8 with products in whole numbers.
 
-int8 keeps a scale for each column of a matrix and gives every row of activations its own scale, so what is
-read of one image does not depend on what else is in the batch. Rows as long as a whole image are cut into
+int8 keeps a scale for each column of a matrix and gives every row of activations its own scale, so that an
+image does not get coarser levels from others in its batch. Rows as long as a whole image are cut into
 blocks with scales of their own: one bright cell would leave the others few levels. Both sides of the product
 are uint8 around 128: that is exact on every processor, where the faster mix of uint8 and int8 saturates on
 those without VNNI.
