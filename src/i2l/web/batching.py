@@ -114,7 +114,7 @@ class Batcher:
         """
         self._drop_cancelled()
         no_room = len(self._queue) + len(images) > self._queue_size
-        if no_room or self._expected_s(len(images)) > _HOPEFUL * self._timeout_s:
+        if no_room or self._expected_s() > _HOPEFUL * self._timeout_s:
             raise ProblemError(
                 "busy",
                 f"{len(self._queue)} images wait already. Try again in a moment, or with fewer at once.",
@@ -128,9 +128,9 @@ class Batcher:
             self._arrival.notify_all()
         return [entry.answer for entry in entries]
 
-    def _expected_s(self, more: int = 0) -> float:
-        """Give how long the last in the queue will wait: 0 before anything was read."""
-        ahead = len(self._queue) + self._with_workers + more
+    def _expected_s(self) -> float:
+        """Give how long until all that is here is read: 0 before anything was, and if nothing is here."""
+        ahead = len(self._queue) + self._with_workers
         return self._seconds_an_image * ahead / max(1, len(self._ready))
 
     def _retry_after_s(self) -> int:
