@@ -38,11 +38,14 @@ class JsonConfig:
 class ModelConfig(JsonConfig):
     """The network. The defaults are the paper's I2L-NOPOOL."""
 
+    # "calstm" is the paper's; "transformer" has the encoder and decoder of its own section below.
+    network: Literal["calstm", "transformer"] = "calstm"
+
     # Image: the area that the grid covers; the canvas adds a white frame of one pixel on each side.
     height_px: int = 128
     width_px: int = 1088
 
-    # Encoder: channels of the five convolutions, then feature vectors concatenated in strides.
+    # Encoder: channels after each halving of the image, then feature vectors concatenated in strides.
     channels: tuple[int, ...] = (64, 128, 256, 512, 512)
     pool_rows: int = 1
     pool_columns: int = 1
@@ -68,7 +71,14 @@ class ModelConfig(JsonConfig):
 
     # Output layer: its two hidden layers have this many units, raised to the vocabulary's size if larger.
     output_units: int = 358
-    dropout: float = 0.0  # on what an LSTM layer hands upwards, never on the recurrence
+    dropout: float = 0.0  # on what a layer hands upwards, never on the recurrence
+
+    # Transformer: residual blocks after each halving, then the decoder.
+    depths: tuple[int, ...] = (0, 2, 3, 1)
+    reach_px: int = 4  # what is further from ink takes no part
+    decoder_units: int = 384
+    decoder_layers: int = 4
+    decoder_heads: int = 6
 
     def __post_init__(self) -> None:
         """Check what cannot be checked by the types.
@@ -76,7 +86,7 @@ class ModelConfig(JsonConfig):
         Raises:
             ConfigError: if the sizes do not fit together.
         """
-        cell_px = 2 ** len(self.channels)
+        cell_px = self.cell_px
         if self.height_px % cell_px or self.width_px % cell_px:
             raise ConfigError(f"height_px and width_px must be multiples of {cell_px}.")
         rows, columns = self.encoder_grid
@@ -86,6 +96,16 @@ class ModelConfig(JsonConfig):
             raise ConfigError(f"attention must be 'full' or 'shared', not {self.attention!r}.")
         if not 0 <= self.dropout < 1:
             raise ConfigError("dropout must be at least 0 and below 1.")
+        if self.network not in ("calstm", "transformer"):
+            raise ConfigError(f"network must be 'calstm' or 'transformer', not {self.network!r}.")
+        if self.network == "transformer":
+            self._check_transformer()
+
+    def _check_transformer(self) -> None:
+        if len(self.depths) != len(self.channels) or self.pool_rows * self.pool_columns != 1:
+            raise ConfigError("A transformer has as many depths as channels, and pools no features.")
+        if self.decoder_units % (4 * self.decoder_heads):
+            raise ConfigError("decoder_units must be a multiple of 4 and of decoder_heads.")
 
     @property
     def canvas_shape(self) -> tuple[int, int]:
@@ -93,10 +113,14 @@ class ModelConfig(JsonConfig):
         return self.height_px + 2, self.width_px + 2
 
     @property
+    def cell_px(self) -> int:
+        """The side of one of the encoder's cells."""
+        return int(2 ** len(self.channels))
+
+    @property
     def encoder_grid(self) -> tuple[int, int]:
         """Rows and columns of the encoder's cells, before feature pooling."""
-        cell_px = 2 ** len(self.channels)
-        return self.height_px // cell_px, self.width_px // cell_px
+        return self.height_px // self.cell_px, self.width_px // self.cell_px
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -113,6 +137,9 @@ class ModelConfig(JsonConfig):
 PRESETS: dict[str, ModelConfig] = {
     "nopool": ModelConfig(),
     "strips": ModelConfig(pool_rows=4),
+    "pinpoint": ModelConfig(
+        network="transformer", height_px=256, width_px=1280, channels=(32, 64, 128, 256), dropout=0.1
+    ),
 }
 
 
@@ -134,6 +161,7 @@ class ObjectiveConfig(JsonConfig):
     l2: float = 5e-5  # times half the squared kernels and embedding; no bias, nothing of the LSTMs
     alpha_penalty: float = 0.0  # lambda_A, times |batch mean of ASE_N - ASE_T|
     ase_target: float = 5.27  # ASE_T
+    guidance: float = 0.0  # times the log-loss of attention lying on the token's box, where boxes are known
     label_smoothing: float = 0.0
 
 
@@ -154,7 +182,10 @@ class TrainConfig(JsonConfig):
 
     # What is learnt
     spelling: Literal["written", "im2latex"] = "written"  # of training labels; see `i2l.formulas.spelling`
-    shift_px: int = 0  # images lie up to so many pixels off the middle of the canvas, another way every time
+    # How images are seen, another way every time (see `i2l.training.augment`):
+    shift_px: int = 0  # up to so many pixels off the middle
+    zoom: float = 0.0  # larger or smaller, by up to this log
+    weight: float = 0.0  # thinner or bolder: grey levels of ink to a power of up to this log
 
     # Arithmetic
     precision: Literal["float32", "bfloat16"] = "float32"  # of matrix products; weights are always float32

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from i2l.cli import app
 from i2l.config import ConfigError
 from i2l.errors import I2LError
-from i2l.model.checkpoint import load_recognizer, read_checkpoint
+from i2l.model.checkpoint import load_network, read_checkpoint
 
 SMALL = [
     "model.height_px=96",
@@ -69,7 +69,7 @@ def test_from_formulas_to_a_model_by_two_processes(tmp_path):
     )
     assert "2 x cpu" in done.stderr
     assert "finished after 3 steps" in done.stdout
-    model, checkpoint = load_recognizer(tmp_path / "run")
+    model, checkpoint = load_network(tmp_path / "run")
     assert checkpoint.metrics["num_formulas"] > 0
     assert checkpoint.metrics["decoder"] == "beam2"
     assert set(checkpoint.metrics["decoders"]) == {"greedy", "beam2"}

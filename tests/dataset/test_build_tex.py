@@ -13,9 +13,13 @@ import pytest
 
 from i2l.dataset import draw
 from i2l.dataset.build import BuildOptions, EngineOptions, build_dataset
+from i2l.dataset.format import DatasetReader
+from i2l.dataset.joined import JoinedDataset
+from i2l.dataset.prepared import PreparedSplit
 from i2l.dataset.recipes import RECIPES
 from i2l.dataset.sources import text_sources
 from i2l.dataset.work import BuildError
+from i2l.images.prepare import prepare_image
 from i2l.images.styles import FONTS, world_style
 from i2l.images.tex import TexError
 from tests.dataset.fakes import folder_bytes
@@ -48,6 +52,65 @@ def sources(tmp_path):
 def build(sources, out, options=OPTIONS, jobs=1, engine="local"):
     engine = EngineOptions(name=engine, jobs=jobs)
     return build_dataset(sources, out=out, options=options, engine=engine, quiet=True)
+
+
+def test_token_boxes_are_the_boxes_of_all_samples(sources, tmp_path):
+    split = build(sources, tmp_path / "pixels").split("train")
+    table, row = split.token_boxes(), 0
+    for formula, boxes in zip(split.formulas, split.boxes(range(len(split))), strict=True):
+        count = len(formula.split())
+        expected = [box or (0, 0, 0, 0) for box in boxes or [None] * count]
+        assert table[row : row + count].tolist() == [list(box) for box in expected]
+        row += count
+    assert row == len(table)
+    without = build(sources, tmp_path / "bare", replace(OPTIONS, boxes=False)).split("train")
+    assert without.token_boxes() is None
+
+
+def test_a_prepared_split_is_what_a_reader_sees(sources, tmp_path):
+    recipe = replace(RECIPES["world"], min_token_count=2, val_fraction=0.1, test_fraction=0.1)
+    world = build(sources, tmp_path / "world", replace(OPTIONS, recipe=recipe, compact=True)).split("train")
+    canvas_shape = (258, 1282)
+    prepared = PreparedSplit(world, canvas_shape=canvas_shape, jobs=1)
+    assert len(prepared.formulas) == len(prepared.ids) == len(prepared.sizes) > 0.8 * len(world)
+    images, boxes = prepared.load_all(), prepared.token_boxes()
+    heights = []
+    row = 0
+    for number, (formula, sample_id) in enumerate(zip(prepared.formulas, prepared.ids, strict=True)):
+        index = world.ids.index(sample_id)
+        style = draw.style_from_text(world.styles[index])
+        scale = 2400 / (style.dpi * style.size_pt)
+        (expected,) = prepare_image(world.pixels([index])[0], canvas_shape=canvas_shape, scale=scale)
+        assert np.array_equal(images[number], expected.pixels)
+        for token, box in zip(formula.split(), boxes[row:], strict=False):
+            if token == "=" and box[2] > box[0]:
+                heights.append(box[3] - box[1])
+        row += len(formula.split())
+    assert row == len(boxes)
+    assert np.std(heights) < 0.25 * np.mean(heights)  # all at one scale, whatever the dpi and the font
+
+
+def test_datasets_join(sources, tmp_path):
+    build(sources, tmp_path / "paper", replace(OPTIONS, compact=True, boxes=False))
+    recipe = replace(RECIPES["world"], min_token_count=1, val_fraction=0.1, test_fraction=0.1)
+    build(sources, tmp_path / "world", replace(OPTIONS, recipe=recipe, compact=True))
+    joined = JoinedDataset([tmp_path / "paper", tmp_path / "world"], canvas_shape=(258, 1282))
+    paper, world = (DatasetReader(tmp_path / name) for name in ("paper", "world"))
+    assert set(joined.vocabulary.tokens) == set(paper.vocabulary.tokens) | set(world.vocabulary.tokens)
+    train, first = joined.split("train"), paper.split("train")
+    assert train.formulas[: len(first)] == first.formulas
+    assert len(train.formulas) == len(train.sizes) == len(train.ids) > len(first)
+    images, own = train.load_all(jobs=1), first.load_all(jobs=1)
+    for index in (0, len(own) - 1):
+        assert np.array_equal(images[index], own[index])
+    for index in (len(own), len(train.sizes) - 1):
+        assert images[index].shape == tuple(train.sizes[index])
+        assert images[index].min() < 100
+    boxes = train.token_boxes()
+    num_own = sum(len(formula.split()) for formula in first.formulas)
+    assert not boxes[:num_own].any()
+    assert boxes[num_own:].any()
+    assert joined.split("val").formulas == paper.split("val").formulas
 
 
 def test_both_forms_give_the_same_arrays(sources, tmp_path):

@@ -24,7 +24,8 @@ from i2l.inference.model_card import update_model_card
 from i2l.inference.model_folder import ModelError, read_model_folder
 from i2l.inference.parity import ParityError, check_parity
 from i2l.inference.reader import Reader
-from i2l.model.checkpoint import load_recognizer, save_checkpoint
+from i2l.model.build import build_network
+from i2l.model.checkpoint import load_network, save_checkpoint
 from i2l.model.recognizer import Recognizer
 from tests.images.hostile import hostile_file
 from tests.inference.conftest import CONFIG, FORMULAS, draw_formula
@@ -71,19 +72,20 @@ def compare(model, folder, pictures, *, width, max_steps):
 
 
 def test_the_search_on_onnx_is_the_torch_loop(checkpoint, exported):
-    model, _ = load_recognizer(checkpoint)
+    model, _ = load_network(checkpoint)
     pictures = scribbles(200, CONFIG.canvas_shape)
     compare(model, exported["float32"], pictures, width=4, max_steps=25)
 
 
-@pytest.mark.parametrize("preset", ["nopool", "strips"])
+@pytest.mark.parametrize("preset", ["nopool", "strips", "pinpoint"])
 def test_the_search_on_onnx_is_the_torch_loop_for_the_presets(preset, tmp_path):
     """Random weights, made larger so that the tokens depend on the image."""
     torch.manual_seed(0)
     config = model_preset(preset)
-    model = Recognizer(config, vocab_size=60)
+    model = build_network(config, vocab_size=60)
     with torch.no_grad():
-        for parameter in model.output.parameters():
+        output = model.decoder.score if preset == "pinpoint" else model.output
+        for parameter in output.parameters():
             parameter.mul_(4)
     vocabulary = Vocabulary.from_formula_tokens([f"t{index}" for index in range(58)])
     settings = {"objective": ObjectiveConfig().to_dict(), "training": TrainConfig().to_dict()}
@@ -179,7 +181,7 @@ def test_two_thousand_hostile_files(exported):
 def test_a_network_that_differs_is_not_kept(checkpoint, exported, tmp_path, monkeypatch):
     from i2l.inference import export
 
-    model, _ = load_recognizer(checkpoint)
+    model, _ = load_network(checkpoint)
     for name in (
         "cell.attention.state.weight",
         "cell.stack.layers.1.recurrent_kernel",
@@ -196,7 +198,7 @@ def test_a_network_that_differs_is_not_kept(checkpoint, exported, tmp_path, monk
     monkeypatch.setattr(
         export, "_to_onnx", lambda module, *_, **__: _load(exported["float32"], type(module).__name__)
     )
-    monkeypatch.setattr(export, "load_recognizer", lambda path: (other.eval(), load_recognizer(path)[1]))
+    monkeypatch.setattr(export, "load_network", lambda path: (other.eval(), load_network(path)[1]))
     with pytest.raises(ParityError):
         export_model(checkpoint, tmp_path / "model")
     assert os.listdir(tmp_path) == []

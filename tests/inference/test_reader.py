@@ -15,7 +15,7 @@ from i2l.images.open import NotAnImageError
 from i2l.inference.model_folder import ModelError
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
-from i2l.model.checkpoint import load_recognizer, save_checkpoint
+from i2l.model.checkpoint import load_network, save_checkpoint
 from tests.inference.conftest import CONFIG, FORMULAS, draw_formula
 
 
@@ -179,7 +179,7 @@ def test_greedy_and_unguarded(checkpoint):
 
 
 def test_a_model_that_has_nothing_to_say(checkpoint, tmp_path):
-    model, source = load_recognizer(checkpoint)
+    model, source = load_network(checkpoint)
     with torch.no_grad():
         model.output.score.bias[0] = 50.0
     save_checkpoint(

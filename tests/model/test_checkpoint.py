@@ -13,7 +13,7 @@ from i2l.model.checkpoint import (
     checkpoint_path,
     last_checkpoint,
     list_checkpoints,
-    load_recognizer,
+    load_network,
     prune_checkpoints,
     read_checkpoint,
     save_checkpoint,
@@ -123,13 +123,13 @@ def test_a_model_is_rebuilt(tmp_path):
         metrics={},
         training_state=None,
     )
-    rebuilt, _ = load_recognizer(tmp_path / "c")
+    rebuilt, _ = load_network(tmp_path / "c")
     assert rebuilt.config == config
     for a, b in zip(model.parameters(), rebuilt.parameters(), strict=True):
         assert torch.equal(a, b)
     save(tmp_path / "d")
     with pytest.raises(CheckpointError, match="not those of its model"):
-        load_recognizer(tmp_path / "d")
+        load_network(tmp_path / "d")
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])

@@ -7,6 +7,7 @@ import torch
 
 from i2l.config import PRESETS, ModelConfig
 from i2l.model.encoder import Encoder
+from i2l.model.grid_encoder import GridEncoder
 from i2l.model.receptive_field import receptive_field
 
 GEOMETRIES = {
@@ -25,6 +26,14 @@ def config(request):
 
 def monotonic_encoder(config):
     """With positive weights and positive pixels a brighter pixel cannot be hidden by the pooling."""
+    if config.network == "transformer":
+        encoder = GridEncoder(
+            channels=config.channels, depths=config.depths, reach_px=config.reach_px
+        ).double()
+        with torch.no_grad():
+            for parameter in encoder.parameters():
+                parameter.fill_(1 / parameter[0].numel() if parameter.dim() > 1 else 0)
+        return lambda canvases: encoder(canvases[:, 1:-1, 1:-1])[0]
     encoder = Encoder(
         channels=config.channels, pool_rows=config.pool_rows, pool_columns=config.pool_columns
     ).double()

@@ -41,26 +41,6 @@ def test_images_stand_centred_on_white(monkeypatch):
     assert torch.equal(view, canvases[:, 2:8, 7:27])
 
 
-def test_shifted_images_are_whole_and_elsewhere():
-    image = np.arange(1, 13, dtype=np.uint8).reshape(3, 4)
-    data = load(MemorySplit(["a"], [image]))
-    indices = torch.zeros(200, dtype=torch.int64)
-    canvases = data.canvases(indices, shift_px=2)
-    places = set()
-    for canvas in canvases.numpy():
-        rows, columns = np.nonzero(canvas != 255)
-        top, left = rows.min(), columns.min()
-        assert np.array_equal(canvas[top : top + 3, left : left + 4], image)
-        assert (canvas != 255).sum() == 12
-        places.add((int(top), int(left)))
-    assert places == {(top, left) for top in range(1, 6) for left in range(13, 18)}
-    view = data.windows(indices, Window(height_px=4, width_px=4, top_px=2, left_px=14), shift_px=2)
-    assert {(canvas == 1).nonzero()[0].tolist()[0] for canvas in view} == {
-        0,
-        1,
-    }  # the window has no more room
-
-
 def test_labels_are_respelt_on_request():
     split = MemorySplit(["a { b }"], [np.zeros((2, 2), np.uint8)])
     split.formulas = [r"\mathcal { b }"]

@@ -10,7 +10,7 @@ from i2l.model.checkpoint import (
     CheckpointError,
     last_checkpoint,
     list_checkpoints,
-    load_recognizer,
+    load_network,
     read_checkpoint,
 )
 from i2l.training import loop
@@ -73,7 +73,7 @@ def test_a_run_leaves_all_it_knows(tmp_path, dataset, capsys):
     assert 0 <= rows[0]["teacher_forced_bleu"] <= 1
     assert rows[0]["loss"] > rows[3]["loss"]
     assert 16 in [read_checkpoint(path).step for path in list_checkpoints(run)]
-    model, checkpoint = load_recognizer(run)
+    model, checkpoint = load_network(run)
     assert checkpoint.metrics["bleu"] == max(row["bleu"] for row in rows if "bleu" in row)
     assert json.loads((checkpoint.path / "config.json").read_text())["model"]["lstm_units"] == 64
     assert next(model.parameters()).dtype == torch.float32

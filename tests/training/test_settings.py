@@ -89,3 +89,8 @@ def test_bad_files_say_so(tmp_path, name, text):
 def test_all_that_is_wrong_with_a_config_is_said():
     with pytest.raises(ConfigError, match=r"batch_size.*length_classes must rise.*cosine needs max_steps"):
         TrainConfig(batch_size=0, length_classes=(3, 3), schedule="cosine")
+
+
+def test_a_list_of_texts_is_a_setting():
+    config = resolve_config(changes={"training": {"emphasis": ["hepth2003=3"]}})
+    assert config.training.emphasis == ("hepth2003=3",)

@@ -10,9 +10,11 @@ STARTED_S = time.monotonic()  # when the process started, or nearly: this file i
 
 
 def train(
-    data: Annotated[Path, typer.Option(help="Folder that `i2l build` wrote.")],
+    data: Annotated[
+        list[Path], typer.Option(help="Folder that `i2l build` wrote. May be repeated: all train together.")
+    ],
     out: Annotated[Path, typer.Option(help="Folder of the run; if it holds one, that run goes on.")],
-    preset: Annotated[str | None, typer.Option(help="Model: nopool (default) or strips.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Model: nopool (default), strips or pinpoint.")] = None,
     config: Annotated[
         Path | None, typer.Option(help="YAML or TOML file with sections model, objective, training.")
     ] = None,
@@ -54,7 +56,7 @@ def train(
     from i2l.errors import require_extra
 
     require_extra("torch", "train")
-    from i2l.dataset.format import DatasetReader
+    from i2l.dataset.joined import JoinedDataset
     from i2l.inference.backends import beam_decoder
     from i2l.training.run import TrainOptions
     from i2l.training.run import train as run_training
@@ -78,7 +80,7 @@ def train(
     if width := resolved.training.beam_width:
         decoders[f"beam{width}"] = beam_decoder(width=width)
     result = run_training(
-        DatasetReader(data),
+        JoinedDataset(data, canvas_shape=resolved.model.canvas_shape),
         out=out,
         config=resolved,
         options=TrainOptions(device=device, max_minutes=max_minutes, profile=profile),

@@ -15,13 +15,13 @@ from i2l.images.rasterize import Pixels
 from i2l.images.styles import FONTS, PAPER, Style, world_style
 from i2l.images.tex import compile_formulas
 
-_PAPER_TEXT = "paper"
+PAPER_TEXT = "paper"
 
 
 def style_text(style: Style) -> str:
     """Write a style down: `paper`, or JSON of what differs from it."""
     if style == PAPER:
-        return _PAPER_TEXT
+        return PAPER_TEXT
     usual = asdict(PAPER)
     return json.dumps({name: value for name, value in asdict(style).items() if value != usual[name]})
 
@@ -29,7 +29,7 @@ def style_text(style: Style) -> str:
 @cache
 def style_from_text(text: str) -> Style:
     """Read what `style_text` wrote."""
-    return PAPER if text == _PAPER_TEXT else Style(**json.loads(text))
+    return PAPER if text == PAPER_TEXT else Style(**json.loads(text))
 
 
 def encode_png(pixels: Pixels) -> bytes:

@@ -129,6 +129,22 @@ class Split:
         picked = self._boxes.take(pa.array(indices, pa.int64())).to_pylist()
         return [boxes and [box and tuple(box) for box in boxes] for boxes in picked]
 
+    def token_boxes(self) -> npt.NDArray[np.int16] | None:
+        """Give the boxes of all tokens of all samples, (sum of tokens, 4); empty for a token without one."""
+        if self._boxes is None:
+            return None
+        counts = np.array([formula.count(" ") + 1 for formula in self.formulas])
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        table = np.zeros((starts[-1], 4), dtype=np.int16)
+        samples = self._boxes.combine_chunks()
+        known = np.flatnonzero(samples.is_valid().to_numpy(zero_copy_only=False))
+        lists = samples.drop_null()
+        boxes = lists.flatten()
+        filled = boxes.is_valid().to_numpy(zero_copy_only=False)
+        rows = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in known]) if len(known) else known
+        table[rows[filled]] = boxes.flatten().to_numpy(zero_copy_only=False).reshape(-1, 4)
+        return table
+
     def pixels(self, indices: Sequence[int], *, jobs: int | None = None) -> list[Pixels]:
         """Give the grey images of some samples, (height, width) each, 255 = white; thousands in parallel."""
         buffer = self._load(np.asarray(indices, dtype=np.int64), jobs)
@@ -155,9 +171,14 @@ class Split:
         return self._files, owners, np.concatenate(rows)
 
     def _load(self, indices: npt.NDArray[np.int64], jobs: int | None) -> PixelBuffer:
+        shapes = self.sizes[indices]
+        stored = self.stored(indices, pixel_offsets(shapes))
+        return load_pixels(stored, shapes, jobs=jobs or os.cpu_count() or 1)
+
+    def stored(self, indices: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> list[StoredSamples]:
+        """Say which files hold the pixels of some samples, with where in a buffer each shall go."""
         files, owners, places = self._places
         shapes = self.sizes[indices]
-        offsets = pixel_offsets(shapes)
         vector = "page" in self._schema.names
         stored = []
         for number in np.unique(owners[indices]):
@@ -168,7 +189,7 @@ class Split:
             stored.append(
                 StoredSamples(files[number], places[samples], styles, shapes[positions], offsets[positions])
             )
-        return load_pixels(stored, shapes, jobs=jobs or os.cpu_count() or 1)
+        return stored
 
     def _column(self, name: str) -> pa.ChunkedArray:
         return pa.concat_tables(pq.read_table(file, columns=[name]) for file in self._files)[name]

@@ -12,13 +12,14 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,8 @@ from i2l.dataset.draw import style_from_text
 from i2l.errors import I2LError
 from i2l.images.rasterize import Pixels
 from i2l.images.render import draw_pages
+
+T = TypeVar("T")
 
 SAMPLES_PER_TASK = 500
 MIN_SAMPLES_FOR_PROCESSES = 2_000  # below, starting them takes longer than the work
@@ -63,7 +66,7 @@ class PixelBuffer:
     """The pixels of many samples, one after another, row by row."""
 
     data: Pixels  # flat
-    offsets: npt.NDArray[np.int64]  # one more than there are samples
+    offsets: npt.NDArray[np.int64]  # where each sample starts, and the end; there may be gaps
     shapes: npt.NDArray[np.int32]  # height, width
 
     def __len__(self) -> int:
@@ -71,7 +74,8 @@ class PixelBuffer:
 
     def __getitem__(self, index: int) -> Pixels:
         height, width = self.shapes[index]
-        return self.data[self.offsets[index] : self.offsets[index + 1]].reshape(height, width)
+        start = self.offsets[index]
+        return self.data[start : start + height * width].reshape(height, width)
 
 
 def decode(samples: StoredSamples) -> Iterator[Pixels]:
@@ -102,12 +106,25 @@ def load_pixels(files: Sequence[StoredSamples], shapes: npt.NDArray[np.int32], *
         DatasetError: if a file is damaged, or memory or the room for temporary files does not suffice.
     """
     offsets = pixel_offsets(shapes)
-    num_pixels = int(offsets[-1])
-    if jobs == 1 or len(shapes) < MIN_SAMPLES_FOR_PROCESSES:
+    few = len(shapes) < MIN_SAMPLES_FOR_PROCESSES
+    data, _ = fill_buffer(int(offsets[-1]), files, fill_pixels, jobs=1 if few else jobs)
+    return PixelBuffer(data, offsets, shapes)
+
+
+def fill_buffer(
+    num_pixels: int, files: Sequence[StoredSamples], fill: Callable[[Pixels, StoredSamples], T], *, jobs: int
+) -> tuple[Pixels, list[tuple[StoredSamples, T]]]:
+    """Let ``fill`` write samples to their places in a buffer, by several processes if ``jobs`` says so.
+
+    Returns:
+        The buffer, and what ``fill`` gave for each piece of the samples.
+
+    Raises:
+        DatasetError: if memory or the room for temporary files does not suffice.
+    """
+    if jobs == 1:
         data = np.empty(num_pixels, dtype=np.uint8)
-        for samples in files:
-            _fill(data, samples)
-        return PixelBuffer(data, offsets, shapes)
+        return data, [(samples, fill(data, samples)) for samples in files]
     folder = tempfile.gettempdir()
     if shutil.disk_usage(folder).free < num_pixels:
         raise DatasetError(
@@ -120,12 +137,13 @@ def load_pixels(files: Sequence[StoredSamples], shapes: npt.NDArray[np.int32], *
         spawn = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=end_with_parent) as pool:
             try:
-                list(pool.map(partial(_fill_file, Path(file.name)), tasks))
+                filled = list(pool.map(partial(_fill_file, Path(file.name), fill), tasks))
             except BrokenProcessPool as error:
                 raise DatasetError(
                     "A process that decodes images was killed, probably for want of memory; use fewer jobs."
                 ) from error
-    return PixelBuffer(data, offsets, shapes)  # the file is gone from its folder; its pages live on here
+    # the file is gone from its folder; its pages live on in the buffer
+    return data, list(zip(tasks, filled, strict=True))
 
 
 def end_with_parent() -> None:
@@ -145,11 +163,12 @@ def pixel_offsets(shapes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(shapes.astype(np.int64).prod(axis=1))])
 
 
-def _fill_file(path: Path, samples: StoredSamples) -> None:
-    _fill(np.memmap(path, dtype=np.uint8, mode="r+"), samples)
+def _fill_file(path: Path, fill: Callable[[Pixels, StoredSamples], T], samples: StoredSamples) -> T:
+    return fill(np.memmap(path, dtype=np.uint8, mode="r+"), samples)
 
 
-def _fill(data: Pixels, samples: StoredSamples) -> None:
+def fill_pixels(data: Pixels, samples: StoredSamples) -> None:
+    """Write samples to their places, as they are."""
     for offset, pixels in zip(samples.offsets, decode(samples), strict=True):
         data[offset : offset + pixels.size] = pixels.ravel()
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from i2l.errors import I2LError
 
 WHITE: Final = 255
+FAINT: Final = 230  # pixels at least so light are no sign of ink: grain of scans and of JPEG
 FRAME_PX: Final = 1  # on each side
 
 

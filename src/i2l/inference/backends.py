@@ -16,7 +16,7 @@ from i2l.inference.window import find_window
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from i2l.model.recognizer import Recognizer
+    from i2l.model.network import Network
 
 # What goes before the names of inputs and outputs of the networks.
 MEMORY, START, STATE, NEXT = "memory.", "start.", "state.", "next."
@@ -93,18 +93,20 @@ class OnnxBackend:
         num_images = len(next(iter(feeds.values())))
         feeds["token_ids"] = token_ids.reshape(num_images, -1)
         for name, value in state.items():
-            feeds[STATE + name] = value.reshape(num_images, -1, value.shape[-1])
+            feeds[STATE + name] = value.reshape(num_images, -1, *value.shape[1:])
         outputs = ["logits", "attention", *(NEXT + name for name in state)]
         logits, attention, *values = self._step.run(outputs, feeds)
         rows = len(token_ids)
-        new_state = {name: value.reshape(rows, -1) for name, value in zip(state, values, strict=True)}
+        new_state = {
+            name: value.reshape(rows, *value.shape[2:]) for name, value in zip(state, values, strict=True)
+        }
         return logits.reshape(rows, -1), new_state, attention.reshape(rows, *attention.shape[2:])
 
 
 class TorchBackend:
     """A checkpoint, or a model in training, on its own device."""
 
-    def __init__(self, model: "Recognizer") -> None:
+    def __init__(self, model: "Network") -> None:
         self._model = model
         self._device = next(model.parameters()).device
         self.arrays: Arrays = TorchArrays(self._device)
@@ -131,10 +133,10 @@ class TorchBackend:
             return self._model.step(memory, state, token_ids)
 
 
-def beam_decoder(*, width: int = 10) -> "Callable[[Recognizer, Tensor, int], Tensor]":
+def beam_decoder(*, width: int = 10) -> "Callable[[Network, Tensor, int], Tensor]":
     """Give a decoder for validation during training: the same search, on the device of the model."""
 
-    def decode(model: "Recognizer", pixels: "Tensor", max_tokens: int) -> "Tensor":
+    def decode(model: "Network", pixels: "Tensor", max_tokens: int) -> "Tensor":
         import torch
 
         options = BeamOptions(width=width, max_steps=max_tokens, keep_attention=False)

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +30,9 @@ from i2l.inference.model_folder import (
 )
 from i2l.inference.parity import ParityResult, check_parity
 from i2l.inference.quantize import quantize_matrices, store_float16
-from i2l.model.checkpoint import Checkpoint, load_recognizer
+from i2l.model.checkpoint import Checkpoint, load_network
+from i2l.model.network import Network
+from i2l.model.pinpoint import Pinpoint
 from i2l.model.recognizer import Recognizer
 
 Precision = Literal["float32", "float16", "int8"]
@@ -65,19 +67,31 @@ class _Encoder(nn.Module):
         features = torch.cat([window, blank.expand(window.shape[0], -1, -1)], dim=1)[:, cells]
         memory = self.model.cell.prepare(features)
         state = self.model.start(memory)
-        return (*memory.values(), *(state[name] for name in self.model.cell.state_names))
+        return (*memory.values(), *(state[name] for name in self.model.state_names))
+
+
+class _PartEncoder(nn.Module):
+    """Pixels of a part of the canvas, and the number of each of its cells, to memory and first state."""
+
+    def __init__(self, model: Pinpoint) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixels: Tensor, cells: Tensor) -> tuple[Tensor, ...]:
+        memory = self.model.remember(pixels, cells)
+        return (*memory.values(), *self.model.start(memory).values())
 
 
 class _Step(nn.Module):
     """One step, with images and hypotheses as two dimensions."""
 
-    def __init__(self, model: Recognizer, memory_names: list[str]) -> None:
+    def __init__(self, model: Network, memory_names: list[str]) -> None:
         super().__init__()
         self.model = model
         self.memory_names = memory_names
 
     def forward(self, token_ids: Tensor, memory: list[Tensor], state: list[Tensor]) -> tuple[Tensor, ...]:
-        names = self.model.cell.state_names
+        names = self.model.state_names
         logits, new_state, attention = self.model.step(
             dict(zip(self.memory_names, memory, strict=True)),
             {name: part.flatten(0, 1) for name, part in zip(names, state, strict=True)},
@@ -114,7 +128,7 @@ def export_model(
         raise ExportError(f"precision must be one of {', '.join(get_args(Precision))}, not {precision!r}.")
     if out.exists():
         read_model_folder(out)  # anything else is not ours to replace
-    model, source = load_recognizer(checkpoint)
+    model, source = load_network(checkpoint)
     partial = out.with_name(f"{out.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -135,19 +149,16 @@ def export_model(
 
 
 def _write_folder(
-    folder: Path, model: Recognizer, source: Checkpoint, *, precision: Precision, dpi: float
+    folder: Path, model: Network, source: Checkpoint, *, precision: Precision, dpi: float
 ) -> None:
-    with torch.no_grad():
-        pixels = torch.full((2, *model.config.canvas_shape), WHITE, dtype=torch.uint8)
-        memory = model.encode(pixels)
-        state = {name: part.unsqueeze(1).repeat(1, 3, 1) for name, part in model.start(memory).items()}
-    state_names = model.cell.state_names
+    example = _example(model)
+    memory, state, state_names = example.memory, example.state, model.state_names
     encoder = _to_onnx(
-        _Encoder(model),
-        (pixels, torch.arange(memory["features"].shape[1])),
+        _PartEncoder(model) if isinstance(model, Pinpoint) else _Encoder(cast(Recognizer, model)),
+        (example.pixels, example.cells),
         inputs=["pixels", "cells"],
         outputs=[*(MEMORY + name for name in memory), *(START + name for name in state_names)],
-        shapes=({0: Dim.DYNAMIC, 1: Dim.DYNAMIC, 2: Dim.DYNAMIC}, None),
+        shapes=example.encoder_shapes,
     )
     images, hypotheses = Dim("images"), Dim("hypotheses")
     step = _to_onnx(
@@ -161,8 +172,8 @@ def _write_folder(
         outputs=["logits", "attention", *(NEXT + name for name in state_names)],
         shapes=(
             {0: images, 1: hypotheses},
-            [{0: images}] * len(memory),
-            [{0: images, 1: hypotheses}] * len(state),
+            [{0: images} | example.memory_shape] * len(memory),
+            [{0: images, 1: hypotheses} | example.state_shape] * len(state),
         ),
     )
     onnx = require_extra("onnx", "train")
@@ -182,6 +193,44 @@ def _write_folder(
         state_names=state_names,
         source={"step": source.step, "git_hash": source.git_hash, "metrics": source.metrics},
     )
+
+
+@dataclass(frozen=True)
+class _Example:
+    """What the networks are traced with, and which of its dimensions vary beside images and hypotheses."""
+
+    pixels: Tensor
+    cells: Tensor
+    memory: dict[str, Tensor]
+    state: dict[str, Tensor]  # of three hypotheses an image
+    encoder_shapes: Any
+    memory_shape: dict[int, Any]
+    state_shape: dict[int, Any]
+
+
+@torch.no_grad()
+def _example(model: Network) -> _Example:
+    if isinstance(model, Pinpoint):
+        cell_px = model.config.cell_px
+        pixels = torch.full((2, 3 * cell_px, 5 * cell_px), WHITE, dtype=torch.uint8)
+        cells = torch.arange(15)
+        memory = model.remember(pixels, cells)
+        rows, columns = Dim("rows", max=512), Dim("columns", max=4096)
+        encoder_shapes: Any = ({0: Dim.DYNAMIC, 1: cell_px * rows, 2: cell_px * columns}, {0: Dim.DYNAMIC})
+        memory_shape, state_shape = {1: Dim("cells")}, {2: Dim("steps")}
+    else:
+        pixels = torch.full((2, *model.config.canvas_shape), WHITE, dtype=torch.uint8)
+        memory = model.encode(pixels)
+        cells = torch.arange(memory["features"].shape[1])
+        encoder_shapes = ({0: Dim.DYNAMIC, 1: Dim.DYNAMIC, 2: Dim.DYNAMIC}, None)
+        memory_shape, state_shape = {}, {}
+    state = {
+        name: part.unsqueeze(1).repeat(1, 3, *[1] * (part.dim() - 1))
+        for name, part in model.start(memory).items()
+    }
+    if state_shape:  # as after some steps: a size of one would be taken for a fixed one
+        state = {name: part.repeat(1, 1, 4, 1) for name, part in state.items()}
+    return _Example(pixels, cells, memory, state, encoder_shapes, memory_shape, state_shape)
 
 
 def _to_onnx(

@@ -50,9 +50,9 @@ def load_model(
     path = find_model(model)
     if not (path / ENCODER).is_file() and _is_checkpoint(path):
         require_extra("torch", "train")
-        from i2l.model.checkpoint import load_recognizer
+        from i2l.model.checkpoint import load_network
 
-        recognizer, checkpoint = load_recognizer(path, device=device)
+        recognizer, checkpoint = load_network(path, device=device)
         return LoadedModel(
             path=checkpoint.path,
             backend=TorchBackend(recognizer),

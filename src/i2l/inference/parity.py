@@ -12,7 +12,7 @@ from i2l.images.canvas import place_on_canvas
 from i2l.inference.backends import Backend, TorchBackend
 
 if TYPE_CHECKING:
-    from i2l.model.recognizer import Recognizer
+    from i2l.model.network import Network
 
 # Root mean square of the difference over that of what is compared, logits taken from their mean.
 # On the presets with random weights: float32 5e-6, float16 4e-4, int8 2e-2.
@@ -34,7 +34,7 @@ class ParityResult:
     tolerance: float
 
 
-def check_parity(model: "Recognizer", backend: Backend, *, precision: str) -> ParityResult:
+def check_parity(model: "Network", backend: Backend, *, precision: str) -> ParityResult:
     """Compare an exported network with its torch model: several windows, batches and numbers of hypotheses.
 
     Raises:

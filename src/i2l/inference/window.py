@@ -1,5 +1,7 @@
 """The part of the canvas that the encoder needs to see: around the ink, the rest is known beforehand.
 
+For the paper's networks:
+
 A cell whose receptive field holds no ink has the features of a blank canvas. So the encoder is run on the
 part of the canvas that holds the other cells and one more cell (or pooled group of cells) on each side: those
 feel the zero padding at the edge of the part, and are not used. The result is that of the whole canvas.
@@ -11,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from i2l.config import ModelConfig
-from i2l.images.canvas import FRAME_PX, WHITE
+from i2l.images.canvas import FAINT, FRAME_PX, WHITE
 
 
 @dataclass(frozen=True)
@@ -20,12 +22,17 @@ class InkWindow:
 
     rows: slice  # of the canvas, frame included
     columns: slice
-    cells: NDArray[np.int64]  # (L,): a cell of the window, or behind all of those one of the blank canvas
+    # (L,): a cell of the window, or behind all of those one of the blank canvas; of a transformer, the number
+    # on the canvas of each cell of the window
+    cells: NDArray[np.int64]
 
 
 def find_window(pixels: NDArray[np.uint8], config: ModelConfig) -> InkWindow:
     """Find the window of canvases that are encoded together, (B, H + 2, W + 2)."""
-    ink: NDArray[np.bool_] = pixels.min(axis=0)[FRAME_PX:-FRAME_PX, FRAME_PX:-FRAME_PX] < WHITE
+    darkest = pixels.min(axis=0)[FRAME_PX:-FRAME_PX, FRAME_PX:-FRAME_PX]
+    if config.network == "transformer":
+        return _find_part(darkest < FAINT, config)
+    ink: NDArray[np.bool_] = darkest < WHITE
     needed, taken, parts = [], [], []
     for axis, (cells, pool) in enumerate(
         zip(config.encoder_grid, (config.pool_rows, config.pool_columns), strict=True)
@@ -40,6 +47,22 @@ def find_window(pixels: NDArray[np.uint8], config: ModelConfig) -> InkWindow:
         taken.append(outer)
         parts.append(slice(outer[0] * group_px, outer[1] * group_px + 2 * FRAME_PX))
     return InkWindow(rows=parts[0], columns=parts[1], cells=_cell_index(config.grid, needed, taken))
+
+
+def _find_part(ink: NDArray[np.bool_], config: ModelConfig) -> InkWindow:
+    """Find the cells near ink; a transformer has no others, and reads no frame."""
+    cell_px, reach_px, spans = config.cell_px, config.reach_px, []
+    for axis, cells in enumerate(config.grid):
+        places = np.flatnonzero(ink.any(axis=1 - axis))
+        first, last = (places[0] - reach_px, places[-1] + reach_px) if len(places) else (0, 0)
+        spans.append((max(int(first) // cell_px, 0), min(int(last) // cell_px + 1, cells)))
+    (top, bottom), (left, right) = spans
+    numbers = np.arange(top, bottom)[:, None] * config.grid[1] + np.arange(left, right)
+    return InkWindow(
+        rows=slice(FRAME_PX + top * cell_px, FRAME_PX + bottom * cell_px),
+        columns=slice(FRAME_PX + left * cell_px, FRAME_PX + right * cell_px),
+        cells=numbers.reshape(-1),
+    )
 
 
 def _touched_cells(places: NDArray[np.intp], cell_px: int) -> tuple[int, int]:

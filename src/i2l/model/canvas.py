@@ -12,12 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-from i2l.images.canvas import FRAME_PX, ImageTooLargeError, centre
+from i2l.images.canvas import FRAME_PX, WHITE, ImageTooLargeError, centre
 
 # Heights of printed formulas come in groups: at 200 dpi, a third is up to 42 pixels tall (one line of
 # symbols), and four in five up to 82 (a fraction).
 LINE_HEIGHTS_PX = (42, 82)
+ALIGNED_HEIGHTS_PX = (64, 96, 160)  # likewise, for windows whose edges must be edges of cells
 
 
 @dataclass(frozen=True, order=True)
@@ -30,16 +32,19 @@ class Window:
     left_px: int
 
 
-def centred_windows(*, area: tuple[int, int], cell_px: int, step: int = 2) -> list[Window]:
+def centred_windows(
+    *, area: tuple[int, int], cell_px: int, step: int = 2, line_heights_px: Sequence[int] = LINE_HEIGHTS_PX
+) -> list[Window]:
     """Give windows that grow from the middle of the area, small ones first; the last is the whole area.
 
     Args:
         area: height and width inside the frame.
         cell_px: the side of the encoder's cell.
         step: a window reaches this many cells further to the left and right than the next smaller one.
+        line_heights_px: of the windows that are lower than the area.
     """
     height, width = area
-    heights = [*(line for line in LINE_HEIGHTS_PX if line < height), height]
+    heights = [*(line for line in line_heights_px if line < height), height]
     widths = range(width, 0, -2 * step * cell_px)
     windows = [
         Window(rows, columns, centre(rows, height + 2 * FRAME_PX), (width - columns) // 2)
@@ -76,6 +81,22 @@ def crop_window(pixels: Tensor, window: Window) -> Tensor:
     return pixels[:, top : top + window.height_px, left : left + window.width_px]
 
 
+def place_window(pixels: Tensor, window: Window, *, canvas_shape: tuple[int, int]) -> Tensor:
+    """Undo `crop_window`: (B, height, width) to white canvases (B, canvas height, canvas width)."""
+    top, left = window.top_px + FRAME_PX, window.left_px + FRAME_PX
+    bottom = canvas_shape[0] - top - window.height_px
+    right = canvas_shape[1] - left - window.width_px
+    return pad(pixels, (left, right, top, bottom), value=WHITE)
+
+
+def centred_places(sizes: Tensor, window: Window, canvas_shape: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """Give the top and left of centred images in a window of the canvas: (B, 2) to (B,) each."""
+    heights, widths = sizes.unbind(1)
+    top = (canvas_shape[0] - heights) // 2 - FRAME_PX - window.top_px
+    left = (canvas_shape[1] - widths) // 2 - FRAME_PX - window.left_px
+    return top, left
+
+
 def gather_windows(
     storage: Tensor,
     offsets: Tensor,
@@ -83,7 +104,7 @@ def gather_windows(
     *,
     window: Window,
     canvas_shape: tuple[int, int],
-    shift_px: int = 0,
+    places: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
     """Cut the window's view of images that lie one after the other in one long tensor.
 
@@ -95,19 +116,14 @@ def gather_windows(
         sizes: (B, 2) int64, height and width of each.
         window: one that holds the centred images.
         canvas_shape: of the model.
-        shift_px: move each image up to so many pixels away from the middle, by chance, inside the window.
+        places: the top and left of each image in the window, (B,) int64 each; in the middle if None.
 
     Returns:
         (B, height, width), uint8
     """
     device = storage.device
     heights, widths = (part.view(-1, 1, 1) for part in sizes.unbind(1))
-    top = (canvas_shape[0] - heights) // 2 - FRAME_PX - window.top_px  # in the window
-    left = (canvas_shape[1] - widths) // 2 - FRAME_PX - window.left_px
-    if shift_px:
-        down, right = torch.randint(-shift_px, shift_px + 1, (2, *heights.shape), device=device)
-        top = torch.minimum((top + down).clamp(min=0), window.height_px - heights)
-        left = torch.minimum((left + right).clamp(min=0), window.width_px - widths)
+    top, left = (part.view(-1, 1, 1) for part in places or centred_places(sizes, window, canvas_shape))
     rows = torch.arange(window.height_px, device=device).view(1, -1, 1) - top  # in the image
     columns = torch.arange(window.width_px, device=device).view(1, 1, -1) - left
     inside = (rows >= 0) & (rows < heights) & (columns >= 0) & (columns < widths)

@@ -29,7 +29,8 @@ from i2l.config import ModelConfig
 from i2l.errors import I2LError
 from i2l.files import atomic_write
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.model.recognizer import Recognizer
+from i2l.model.build import build_network
+from i2l.model.network import Network
 
 FORMAT = "i2l-checkpoint-1"
 WEIGHTS, CONFIG, VOCABULARY, METRICS, TRAINING = (
@@ -167,14 +168,14 @@ def read_checkpoint(path: Path) -> Checkpoint:
     )
 
 
-def load_recognizer(path: Path, *, device: torch.device | str = "cpu") -> tuple[Recognizer, Checkpoint]:
+def load_network(path: Path, *, device: torch.device | str = "cpu") -> tuple[Network, Checkpoint]:
     """Rebuild the model of a checkpoint, or of the best checkpoint of a run, ready to read.
 
     Raises:
         CheckpointError: if it is missing, broken or of another version.
     """
     checkpoint = read_checkpoint(path)
-    model = Recognizer(
+    model = build_network(
         ModelConfig.from_dict(checkpoint.config["model"]), vocab_size=len(checkpoint.vocabulary)
     )
     try:

@@ -18,7 +18,8 @@ from i2l.model.calstm import CALSTM
 from i2l.model.canvas import Window
 from i2l.model.decoder_kernels import AttentionWeights
 from i2l.model.lstm import PeepholeLSTM
-from i2l.model.recognizer import Recognizer, RecognizerOutput, shift_right
+from i2l.model.network import NetworkOutput, shift_right
+from i2l.model.recognizer import Recognizer
 from i2l.model.unrolled import UnrolledInputs, aligned, run_unrolled
 from i2l.model.windowed import encode_windows
 
@@ -35,7 +36,7 @@ def unrolls(config: ModelConfig) -> bool:
 
 def fast_forward(
     model: Recognizer, pixels: Tensor, token_ids: Tensor, *, window: Window, dtype: torch.dtype
-) -> RecognizerOutput:
+) -> NetworkOutput:
     """Score each target given the true words before it, as `Recognizer.forward`.
 
     Shapes depend on the arguments' shapes and the window alone and nothing waits for the device, so a CUDA
@@ -60,7 +61,7 @@ def fast_forward(
     output = functional.dropout(output, config.dropout, model.training)
     logits = _score(model, embedded, output, context)  # (T, B, K)
     attention = attention.view(*attention.shape[:2], *config.grid)  # (T, B, rows, columns)
-    return RecognizerOutput(logits=logits.transpose(0, 1), attention=attention.transpose(0, 1))
+    return NetworkOutput(logits=logits.transpose(0, 1), attention=attention.transpose(0, 1))
 
 
 def embed(weight: Tensor, token_ids: Tensor, dtype: torch.dtype) -> Tensor:

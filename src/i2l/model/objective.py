@@ -58,6 +58,19 @@ def attention_errors(attention: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor
     return ase, aae
 
 
+def guidance_loss(attention: Tensor, covered: Tensor) -> Tensor:
+    """The mean over tokens with a box of minus the log of the attention on it; 0 if there is none.
+
+    Args:
+        attention: (B, T, rows, columns)
+        covered: how much of each cell the token's box covers, likewise; zero for a token without.
+    """
+    on_box = (attention * covered).sum(dim=(2, 3))
+    has_box = covered.amax(dim=(2, 3)) > 0
+    losses = -torch.log(on_box.clamp(min=1e-6)) * has_box
+    return losses.sum() / has_box.sum().clamp(min=1)
+
+
 def half_squared_norm(weights: Iterable[Tensor]) -> Tensor:
     """Half the sum of squares. By way of the norm: its gradient makes one pass over a weight, not three."""
     return torch.stack([torch.linalg.vector_norm(weight).square() for weight in weights]).sum() / 2

@@ -4,7 +4,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from i2l.config import ModelConfig
-from i2l.model.recognizer import Recognizer
+from i2l.model.build import build_network
 
 # Dense bfloat16 peaks by the vendors' datasheets, by a part of the device's name.
 PEAK_FLOPS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "RTX 4090": 165e12}
@@ -17,7 +17,7 @@ def training_flops(config: ModelConfig, *, vocab_size: int) -> tuple[float, floa
     Counted on the plain model with the whole canvas; what a faster path leaves out still counts as done.
     """
     with torch.device("meta"):
-        model = Recognizer(config, vocab_size=vocab_size)
+        model = build_network(config, vocab_size=vocab_size)
     counts = []
     for num_tokens in (1, 2):
         pixels = torch.zeros((1, *config.canvas_shape), dtype=torch.uint8, device="meta")

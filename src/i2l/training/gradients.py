@@ -14,9 +14,13 @@ from torch.profiler import record_function
 
 from i2l.config import ObjectiveConfig
 from i2l.errors import I2LError
+from i2l.model.canvas import place_window
 from i2l.model.fast import fast_forward
+from i2l.model.network import Network, NetworkOutput
 from i2l.model.objective import step_mask
-from i2l.model.recognizer import Recognizer, RecognizerOutput
+from i2l.model.pinpoint import Pinpoint
+from i2l.model.recognizer import Recognizer
+from i2l.training.augment import Augmentation, View, cover_cells
 from i2l.training.optimizer import FlatGradients
 from i2l.training.resident import ResidentSplit
 from i2l.training.shapes import BatchShape
@@ -40,7 +44,8 @@ def autocast(device: torch.device, precision: str) -> contextlib.AbstractContext
     """Let matrix products and convolutions run in the precision of the config."""
     if precision == "float32":
         return contextlib.nullcontext()
-    return torch.autocast(device.type, dtype=getattr(torch, precision))
+    # Each weight is used once a step, and a cache of casts must not outlive the graph that made them.
+    return torch.autocast(device.type, dtype=getattr(torch, precision), cache_enabled=False)
 
 
 def choose_engine(engine: str, device: torch.device) -> str:
@@ -62,13 +67,13 @@ class GradientStep:
     def __init__(
         self,
         *,
-        model: Recognizer,
+        model: Network,
         gradients: FlatGradients,
         data: ResidentSplit,
         objective: ObjectiveConfig,
         precision: str,
         fast: bool,
-        shift_px: int = 0,
+        augmentation: Augmentation,
     ) -> None:
         self._model = model
         self._gradients = gradients
@@ -76,20 +81,18 @@ class GradientStep:
         self._objective = objective
         self._precision = precision
         self._fast = fast
-        self._shift_px = shift_px
+        self._augmentation = augmentation
 
     def __call__(self, indices: Tensor, shape: BatchShape) -> GradientResult:
         """Compute the gradients of the samples at ``indices`` (B,), on the device."""
         self._gradients.buffer.zero_()
         with record_function("i2l: gather"):
             token_ids, lengths = self._data.targets(indices, num_tokens=shape.num_tokens)
-            if self._fast:
-                pixels = self._data.windows(indices, shape.window, shift_px=self._shift_px)
-            else:
-                pixels = self._data.canvases(indices, shift_px=self._shift_px)
+            view = self._data.view(indices, shape.window, self._augmentation)
         with record_function("i2l: forward"):
-            output = self._forward(pixels, token_ids, lengths, shape)
-            result = self._model.loss(output, token_ids, lengths, objective=self._objective)
+            output = self._forward(view.pixels, token_ids, lengths, shape)
+            covered = self._covered(indices, view, shape.num_tokens) if self._objective.guidance else None
+            result = self._model.loss(output, token_ids, lengths, objective=self._objective, covered=covered)
         with record_function("i2l: backward"):
             torch.autograd.backward(result.total)
         with record_function("i2l: scalars"), torch.no_grad():
@@ -108,13 +111,22 @@ class GradientStep:
 
     def _forward(
         self, pixels: Tensor, token_ids: Tensor, lengths: Tensor, shape: BatchShape
-    ) -> RecognizerOutput:
+    ) -> NetworkOutput:
+        if isinstance(self._model, Pinpoint):
+            with autocast(pixels.device, self._precision):
+                return self._model.read_part(pixels, token_ids)
+        assert isinstance(self._model, Recognizer)
         if self._fast:
             dtype: torch.dtype = getattr(torch, self._precision)
             return fast_forward(self._model, pixels, token_ids, window=shape.window, dtype=dtype)
         with autocast(pixels.device, self._precision):
-            output: RecognizerOutput = self._model(pixels, token_ids, lengths)
+            canvases = place_window(pixels, shape.window, canvas_shape=self._data.canvas_shape)
+            output: NetworkOutput = self._model(canvases, token_ids, lengths)
         return output
+
+    def _covered(self, indices: Tensor, view: View, num_tokens: int) -> Tensor:
+        boxes = self._data.boxes(indices, num_tokens=num_tokens)
+        return cover_cells(boxes, view, cell_px=self._model.config.cell_px)
 
 
 @dataclass(frozen=True)

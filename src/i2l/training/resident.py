@@ -18,7 +18,8 @@ from i2l.errors import I2LError
 from i2l.formulas.spelling import respell
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.canvas import FRAME_PX, WHITE
-from i2l.model.canvas import Window, gather_windows
+from i2l.model.canvas import Window
+from i2l.training.augment import Augmentation, View, gather_view
 
 CHUNK_BYTES = 2**28  # copied to the device at a time
 
@@ -45,6 +46,9 @@ class Split(Protocol):
     def load_all(self, *, jobs: int | None) -> PixelBuffer:
         """The pixels of all images, by so many processes."""
 
+    def token_boxes(self) -> NDArray[np.int16] | None:
+        """The boxes of all tokens of all samples, (sum of tokens, 4), if they are known."""
+
 
 class ResidentSplit:
     """Pixels and token ids of all samples of a split, on a device."""
@@ -58,6 +62,7 @@ class ResidentSplit:
         device: torch.device,
         jobs: int | None = None,
         spelling: str = "written",
+        boxes: bool = False,
         unknown_tokens: bool = False,
     ) -> None:
         """Decode a whole split and copy it to the device.
@@ -69,6 +74,7 @@ class ResidentSplit:
             device: where the samples shall live.
             jobs: processes that decode; all cores if None.
             spelling: of the labels, as in `TrainConfig`.
+            boxes: load those of the tokens too.
             unknown_tokens: give tokens outside the vocabulary the id after its last, which no prediction can
                 match; for judging, never for training.
 
@@ -90,28 +96,30 @@ class ResidentSplit:
         self._sizes = torch.from_numpy(self.sizes).to(device)
         formulas = [respell(f) for f in split.formulas] if spelling == "im2latex" else split.formulas
         self._load_tokens(formulas, vocabulary, unknown_tokens, device)
+        self._load_boxes(split.token_boxes() if boxes else None, device)
 
     def __len__(self) -> int:
         return len(self.sizes)
 
-    def windows(self, indices: Tensor, window: Window, *, shift_px: int = 0) -> Tensor:
-        """Give a window's view of samples centred on white canvases: (B,) to uint8 (B, height, width).
-
-        With ``shift_px`` they lie up to so many pixels off the middle, as far as the window has room.
-        """
-        return gather_windows(
+    def view(self, indices: Tensor, window: Window, augmentation: Augmentation) -> View:
+        """Give a window's view of samples, each changed by chance: (B,) to uint8 (B, height, width)."""
+        return gather_view(
             self._pixels,
             self._starts[indices],
             self._sizes[indices],
             window=window,
             canvas_shape=self.canvas_shape,
-            shift_px=shift_px,
+            augmentation=augmentation,
         )
 
-    def canvases(self, indices: Tensor, *, shift_px: int = 0) -> Tensor:
+    def windows(self, indices: Tensor, window: Window) -> Tensor:
+        """Give a window's view of samples centred on white canvases: (B,) to uint8 (B, height, width)."""
+        return self.view(indices, window, Augmentation()).pixels
+
+    def canvases(self, indices: Tensor) -> Tensor:
         """Place samples centred on whole white canvases, with their frame: (B,) to uint8 (B, H, W)."""
         height, width = (size - 2 * FRAME_PX for size in self.canvas_shape)
-        area = self.windows(indices, Window(height, width, 0, 0), shift_px=shift_px)
+        area = self.windows(indices, Window(height, width, 0, 0))
         return pad(area, (FRAME_PX,) * 4, value=WHITE)
 
     def targets(self, indices: Tensor, *, num_tokens: int) -> tuple[Tensor, Tensor]:
@@ -121,6 +129,14 @@ class ResidentSplit:
         places = self._token_starts[indices, None] + steps
         inside = steps < lengths[:, None]
         return torch.take(self._token_ids, torch.where(inside, places, 0)).long(), lengths
+
+    def boxes(self, indices: Tensor, *, num_tokens: int) -> Tensor:
+        """Give the boxes of the tokens in their images, (B, num_tokens, 4); empty ones where unknown."""
+        steps = torch.arange(num_tokens, device=indices.device)
+        inside = steps < self._lengths[indices, None]
+        places = torch.where(inside, self._token_starts[indices, None] + steps, 0)
+        boxes: Tensor = self._boxes[places].float()
+        return boxes
 
     def _check_sizes(self) -> None:
         inner = np.array(self.canvas_shape) - 2 * FRAME_PX
@@ -147,3 +163,15 @@ class ResidentSplit:
         self._token_ids = torch.from_numpy(flat).to(device)
         self._token_starts = torch.from_numpy(starts[:-1]).to(device)
         self._lengths = torch.from_numpy(self.lengths).to(device)
+
+    def _load_boxes(self, boxes: NDArray[np.int16] | None, device: torch.device) -> None:
+        """Put boxes where the token ids are: eos has none."""
+        if boxes is None:
+            self._boxes = torch.zeros(1, 4, dtype=torch.int16, device=device)
+            return
+        starts = self._token_starts.cpu().numpy()
+        first = np.concatenate([[0], np.cumsum(self.lengths - 1)[:-1]])
+        rows = np.arange(len(boxes)) + np.repeat(starts - first, self.lengths - 1)
+        table = np.zeros((len(self._token_ids), 4), dtype=np.int16)
+        table[rows] = boxes
+        self._boxes = torch.from_numpy(table).to(device)

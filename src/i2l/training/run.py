@@ -18,8 +18,9 @@ import torch
 
 from i2l.errors import I2LError
 from i2l.formulas.vocabulary import Vocabulary
+from i2l.model.build import build_network
 from i2l.model.checkpoint import Checkpoint, last_checkpoint, read_checkpoint
-from i2l.model.recognizer import Recognizer
+from i2l.training.augment import Augmentation
 from i2l.training.display import Display
 from i2l.training.distributed import Processes
 from i2l.training.flops import training_flops
@@ -115,7 +116,14 @@ def train(
     timer.done("imports and device")
     try:
         resumed = _open_run(out, dataset.vocabulary, processes)
-        data = _load(dataset, "train", config, processes, spelling=config.training.spelling)
+        data = _load(
+            dataset,
+            "train",
+            config,
+            processes,
+            spelling=config.training.spelling,
+            boxes=bool(config.objective.guidance),
+        )
         validator = _build_validator(dataset, config, processes, decoders or {"greedy": greedy_decode})
         timer.done("dataset")
         trainer = build_trainer(data, config=config, vocab_size=len(dataset.vocabulary), processes=processes)
@@ -180,7 +188,7 @@ def build_trainer(
         model=config.model,
     )
     torch.manual_seed(training.seed)
-    model = Recognizer(config.model, vocab_size=vocab_size).to(processes.device)
+    model = build_network(config.model, vocab_size=vocab_size).to(processes.device)
     torch.manual_seed(training.seed + 1 + processes.rank)  # for dropout
     sampler = Sampler(
         classes=classes.classes,
@@ -201,7 +209,7 @@ def build_trainer(
         objective=config.objective,
         precision=training.precision,
         fast=engine != "plain",
-        shift_px=training.shift_px,
+        augmentation=Augmentation(shift_px=training.shift_px, zoom=training.zoom, weight=training.weight),
     )
     return Trainer(
         config=config,
@@ -240,6 +248,7 @@ def _load(
     processes: Processes,
     *,
     spelling: str = "written",
+    boxes: bool = False,
     unknown_tokens: bool = False,
 ) -> ResidentSplit:
     return ResidentSplit(
@@ -249,6 +258,7 @@ def _load(
         device=processes.device,
         jobs=max(1, (os.cpu_count() or 1) // processes.count_here),
         spelling=spelling,
+        boxes=boxes,
         unknown_tokens=unknown_tokens,
     )
 

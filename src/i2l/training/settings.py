@@ -152,7 +152,7 @@ def _convert(value: object, kind: Any) -> Any:  # noqa: ANN401 - any annotation,
         return float(value)
     if kind is int and isinstance(value, int) and not isinstance(value, bool):
         return value
-    if kind is bool and isinstance(value, bool):
+    if kind in (bool, str) and isinstance(value, kind):
         return value
     raise TypeError(kind)
 

@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from i2l.config import ModelConfig
-from i2l.model.canvas import Window, assign_windows, centred_windows
+from i2l.model.canvas import (
+    ALIGNED_HEIGHTS_PX,
+    LINE_HEIGHTS_PX,
+    Window,
+    assign_windows,
+    centred_windows,
+)
 from i2l.training.sampler import SamplerError
 
 
@@ -56,8 +62,14 @@ def classify_samples(
     """
     area = model.height_px, model.width_px
     windows = [Window(*area, 0, 0)]
+    aligned = model.network == "transformer"
     if window_step:
-        windows = centred_windows(area=area, cell_px=2 ** len(model.channels), step=window_step)
+        windows = centred_windows(
+            area=area,
+            cell_px=model.cell_px,
+            step=window_step,
+            line_heights_px=ALIGNED_HEIGHTS_PX if aligned else LINE_HEIGHTS_PX,
+        )
     limits = np.array(length_classes) + 1
     if lengths.max() > limits[-1]:
         raise SamplerError(
@@ -74,6 +86,8 @@ def classify_samples(
             larger.append(length_class * len(windows) + parent)
         else:  # the whole canvas: on to the next longer class
             larger.append(number + len(windows) if number + len(windows) < len(shapes) else None)
+    if aligned:  # a transformer sees a little more than the ink
+        sizes = np.minimum(sizes + 2 * model.reach_px, area)
     chosen = assign_windows(sizes, windows, canvas_shape=model.canvas_shape)
     classes = np.searchsorted(limits, lengths) * len(windows) + chosen
     for number, parent in enumerate(larger):

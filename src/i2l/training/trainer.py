@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.profiler import record_function
 
 from i2l.model.checkpoint import Checkpoint, CheckpointError
-from i2l.model.recognizer import Recognizer
+from i2l.model.network import Network
 from i2l.training.distributed import Processes
 from i2l.training.gradients import GradientResult
 from i2l.training.optimizer import (
@@ -47,7 +47,7 @@ class Trainer:
         self,
         *,
         config: RunConfig,
-        model: Recognizer,
+        model: Network,
         gradients: FlatGradients,
         sampler: Sampler,
         shapes: list[BatchShape],

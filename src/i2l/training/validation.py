@@ -9,14 +9,14 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.model.recognizer import Recognizer
+from i2l.model.network import Network
 from i2l.training.distributed import Processes
 from i2l.training.resident import ResidentSplit
 from i2l.training.sampler import shuffled
 from i2l.training.scores import ScoreResult, score_formulas
 
 # (model, pixels (B, H, W), max_tokens) -> token ids (B, at most max_tokens), ended by eos or by the limit
-Decode = Callable[[Recognizer, Tensor, int], Tensor]
+Decode = Callable[[Network, Tensor, int], Tensor]
 FINISHED_CHECK_EVERY = (
     16  # steps between looks at whether all formulas have ended; each look waits for the device
 )
@@ -24,7 +24,7 @@ BATCH_SIZE = 256
 SHUFFLE_SEED = 0  # which samples a limited validation reads does not depend on the run's seed
 
 
-def greedy_decode(model: Recognizer, pixels: Tensor, max_tokens: int) -> Tensor:
+def greedy_decode(model: Network, pixels: Tensor, max_tokens: int) -> Tensor:
     """Take the likeliest token at every step until eos."""
     memory = model.encode(pixels)
     state = model.start(memory)
@@ -64,7 +64,7 @@ class Validator:
         self._processes = processes
         self._max_tokens = max_tokens
 
-    def __call__(self, model: Recognizer) -> dict[str, ScoreResult]:
+    def __call__(self, model: Network) -> dict[str, ScoreResult]:
         """Score the model's readings, by decoder; every process reads its share and gets all scores."""
         # Images of one width have formulas of about one length, so a batch ends together.
         ordered = self.indices[np.argsort(self.data.sizes[self.indices, 1], kind="stable")]
@@ -78,7 +78,7 @@ class Validator:
         return results
 
     @torch.no_grad()
-    def _read(self, model: Recognizer, share: NDArray[np.int64]) -> dict[str, NDArray[np.int32]]:
+    def _read(self, model: Network, share: NDArray[np.int64]) -> dict[str, NDArray[np.int32]]:
         shape = len(share), self._max_tokens
         readings = {name: np.full(shape, Vocabulary.eos_id, dtype=np.int32) for name in self._decoders}
         for first in range(0, len(share), BATCH_SIZE):
@@ -92,7 +92,7 @@ class Validator:
 
 @torch.no_grad()
 def attention_picture(
-    model: Recognizer, data: ResidentSplit, index: int, *, max_steps: int
+    model: Network, data: ResidentSplit, index: int, *, max_steps: int
 ) -> NDArray[np.uint8]:
     """Draw where the model looks for each of the first tokens it reads, one strip under the other.
 

@@ -1,0 +1,94 @@
+"""One or more datasets as a model sees them: prepared, one vocabulary, samples one after the other."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from i2l.dataset.draw import PAPER_TEXT
+from i2l.dataset.format import DatasetReader, Split
+from i2l.dataset.pixels import PixelBuffer
+from i2l.dataset.prepared import PreparedSplit
+from i2l.dataset.recipes import TRAIN
+from i2l.formulas.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+
+class JoinedDataset:
+    """Datasets to train one model on: all of their training splits, and the first of each other split."""
+
+    def __init__(self, paths: Sequence[Path], *, canvas_shape: tuple[int, int]) -> None:
+        """Open the datasets.
+
+        Args:
+            paths: their folders.
+            canvas_shape: of the model, frame included.
+
+        Raises:
+            DatasetError: if one is not a dataset.
+        """
+        self._readers = [DatasetReader(path) for path in paths]
+        self._canvas_shape = canvas_shape
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The tokens of all of them."""
+        if len(self._readers) == 1:
+            return self._readers[0].vocabulary
+        tokens = {token for reader in self._readers for token in reader.vocabulary.tokens}
+        return Vocabulary.from_formula_tokens(tokens - set(SPECIAL_TOKENS))
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Names of the splits that any of them has."""
+        return tuple(dict.fromkeys(name for reader in self._readers for name in reader.splits))
+
+    def split(self, name: str) -> "Split | PreparedSplit | JoinedSplit":
+        """Open a split: of all datasets if it is the training split, else of the first that has it."""
+        having = [reader for reader in self._readers if name in reader.splits]
+        if name != TRAIN or len(having) == 1:
+            return self._prepared(having[0].split(name))
+        return JoinedSplit([self._prepared(reader.split(name)) for reader in having])
+
+    def _prepared(self, split: Split) -> Split | PreparedSplit:
+        """Prepare the images, unless all are in the paper's style, which comes out as it goes in."""
+        if set(split.styles) == {PAPER_TEXT}:
+            return split
+        return PreparedSplit(split, canvas_shape=self._canvas_shape)
+
+
+class JoinedSplit:
+    """The samples of several splits, one split after the other."""
+
+    def __init__(self, parts: Sequence[Split | PreparedSplit]) -> None:
+        self._parts = parts
+        self.formulas = [formula for part in parts for formula in part.formulas]
+        self.ids = [sample_id for part in parts for sample_id in part.ids]
+        self.sizes = np.concatenate([part.sizes for part in parts])
+
+    def load_all(self, *, jobs: int | None = None) -> PixelBuffer:
+        """Give the pixels of all samples."""
+        buffers = [part.load_all(jobs=jobs) for part in self._parts]
+        ends = np.cumsum([len(buffer.data) for buffer in buffers])
+        starts = ends - [len(buffer.data) for buffer in buffers]
+        offsets = [buffer.offsets[:-1] + start for buffer, start in zip(buffers, starts, strict=True)]
+        return PixelBuffer(
+            np.concatenate([buffer.data for buffer in buffers]),
+            np.concatenate([*offsets, ends[-1:]]),
+            self.sizes,
+        )
+
+    def token_boxes(self) -> npt.NDArray[np.int16] | None:
+        """Give the boxes of all tokens; empty ones for a part that has none."""
+        tables = [part.token_boxes() for part in self._parts]
+        if all(table is None for table in tables):
+            return None
+        return np.concatenate(
+            [
+                np.zeros((sum(formula.count(" ") + 1 for formula in part.formulas), 4), np.int16)
+                if table is None
+                else table
+                for part, table in zip(self._parts, tables, strict=True)
+            ]
+        )

@@ -1,0 +1,139 @@
+"""A split as a model will see it: every image prepared as those of users are, at the model's scale.
+
+`i2l.images.prepare` does it, the same code that reading uses; the one thing it is told is the scale, which is
+known here. Images in the paper's style come out as they went in.
+"""
+
+import os
+from dataclasses import dataclass
+from functools import cache, partial
+
+import numpy as np
+import numpy.typing as npt
+
+from i2l.dataset.draw import style_from_text
+from i2l.dataset.format import Split
+from i2l.dataset.pixels import (
+    MIN_SAMPLES_FOR_PROCESSES,
+    PixelBuffer,
+    StoredSamples,
+    decode,
+    fill_buffer,
+    pixel_offsets,
+)
+from i2l.images.canvas import ImageTooLargeError
+from i2l.images.open import ImageError
+from i2l.images.prepare import prepare_image
+from i2l.images.rasterize import Pixels
+from i2l.images.scale import REFERENCE_DPI
+from i2l.images.styles import PAPER
+
+ROOM_PX = 2  # more than the scale says, for rounding
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What became of an image: its shape (no rows: it cannot be read), and where in the old one it lay."""
+
+    height: int = 0
+    width: int = 0
+    scale: float = 1.0
+    left_px: float = 0.0
+    top_px: float = 0.0
+
+
+class PreparedSplit:
+    """The samples of a split that a model can read, as it reads them; ready once they are loaded."""
+
+    def __init__(self, split: Split, *, canvas_shape: tuple[int, int], jobs: int | None = None) -> None:
+        """Draw and prepare all images.
+
+        Args:
+            split: the samples as they were drawn.
+            canvas_shape: of the model, frame included; what does not fit there at its scale is left out.
+            jobs: processes; all cores if None.
+        """
+        scales = np.array([_scale(text) for text in split.styles])
+        room = np.ceil(split.sizes * scales[:, None]).astype(np.int32) + ROOM_PX
+        offsets = pixel_offsets(room)
+        indices = np.arange(len(room))
+        numbers = dict(zip(offsets[:-1].tolist(), indices, strict=True))
+        few = len(room) < MIN_SAMPLES_FOR_PROCESSES
+        self._data, pieces = fill_buffer(
+            int(offsets[-1]),
+            split.stored(indices, offsets[:-1]),
+            partial(_fill_prepared, canvas_shape),
+            jobs=1 if few else jobs or os.cpu_count() or 1,
+        )
+        done = [Preparation()] * len(room)
+        for samples, prepared in pieces:
+            for offset, preparation in zip(samples.offsets.tolist(), prepared, strict=True):
+                done[numbers[offset]] = preparation
+        self._kept = np.array([index for index in indices if done[index].height], dtype=np.int64)
+        self._done = [done[index] for index in self._kept]
+        self._offsets = np.append(offsets[self._kept], offsets[-1])
+        self._split = split
+        self.sizes = np.array([(one.height, one.width) for one in self._done], dtype=np.int32)
+
+    @property
+    def num_dropped(self) -> int:
+        """How many samples are too large for the model, or show nothing."""
+        return len(self._split) - len(self._kept)
+
+    @property
+    def formulas(self) -> list[str]:
+        """Canonical tokens joined by single spaces, of each sample."""
+        return [self._split.formulas[index] for index in self._kept]
+
+    @property
+    def ids(self) -> list[str]:
+        """`file:line` of the input, of each sample."""
+        return [self._split.ids[index] for index in self._kept]
+
+    def load_all(self, *, jobs: int | None = None) -> PixelBuffer:
+        """Give the prepared images."""
+        return PixelBuffer(self._data, self._offsets, self.sizes)
+
+    def token_boxes(self) -> npt.NDArray[np.int16] | None:
+        """Give the boxes of all tokens of all samples in the prepared images, as `Split.token_boxes`."""
+        boxes = self._split.token_boxes()
+        if boxes is None:
+            return None
+        counts = np.array([formula.count(" ") + 1 for formula in self._split.formulas])
+        starts = np.cumsum(counts) - counts
+        rows = np.concatenate([np.arange(starts[i], starts[i] + counts[i]) for i in self._kept])
+        corners = np.array([(one.left_px, one.top_px) * 2 for one in self._done])
+        scales = np.array([one.scale for one in self._done])
+        repeats = counts[self._kept]
+        chosen = boxes[rows]
+        moved = (chosen - corners.repeat(repeats, axis=0)) * scales.repeat(repeats)[:, None]
+        empty = (chosen[:, 2] <= chosen[:, 0])[:, None]
+        return np.where(empty, 0, np.round(moved)).astype(np.int16)
+
+
+@cache
+def _scale(style_text: str) -> float:
+    style = style_from_text(style_text)
+    return REFERENCE_DPI * PAPER.size_pt / (style.dpi * style.size_pt)
+
+
+def _fill_prepared(canvas_shape: tuple[int, int], data: Pixels, samples: StoredSamples) -> list[Preparation]:
+    """Prepare samples and write them to their places."""
+    done = []
+    for offset, pixels, style in zip(samples.offsets, decode(samples), samples.styles, strict=True):
+        preparation, prepared = _prepare(pixels, _scale(style), canvas_shape)
+        data[offset : offset + prepared.size] = prepared.ravel()
+        done.append(preparation)
+    return done
+
+
+def _prepare(pixels: Pixels, scale: float, canvas_shape: tuple[int, int]) -> tuple[Preparation, Pixels]:
+    nothing = Preparation(), np.empty(0, dtype=np.uint8)
+    try:
+        image = prepare_image(pixels, canvas_shape=canvas_shape, scale=scale)[0]
+    except (ImageError, ImageTooLargeError):
+        return nothing
+    if image.scale != scale:  # it was made smaller to fit
+        return nothing
+    height, width = image.pixels.shape
+    return Preparation(height, width, image.scale, image.left_px, image.top_px), image.pixels

@@ -1,0 +1,116 @@
+"""Images seen another way every time: off the middle, larger or smaller, thinner or bolder; on the device."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from i2l.images.canvas import WHITE
+from i2l.model.canvas import Window, centred_places, gather_windows
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """How far an image may change; the fields of `TrainConfig` of these names."""
+
+    shift_px: int = 0
+    zoom: float = 0.0
+    weight: float = 0.0
+
+
+@dataclass(frozen=True)
+class View:
+    """Images in a window, and where: pixel (x, y) of an image lies at (left + zoom x, top + zoom y)."""
+
+    pixels: Tensor  # (B, height, width), uint8
+    top: Tensor  # (B,)
+    left: Tensor
+    zoom: Tensor
+
+
+def gather_view(
+    storage: Tensor,
+    offsets: Tensor,
+    sizes: Tensor,
+    *,
+    window: Window,
+    canvas_shape: tuple[int, int],
+    augmentation: Augmentation,
+) -> View:
+    """Cut a window's view of images as `i2l.model.canvas.gather_windows` does, each changed by chance."""
+    device = storage.device
+    room = torch.tensor([window.height_px, window.width_px], device=device)
+    zoom = torch.ones(len(sizes), device=device)
+    if augmentation.zoom:
+        chance = torch.rand(len(sizes), device=device)
+        zoom = torch.exp(augmentation.zoom * (2 * chance - 1))
+        zoom = torch.minimum(zoom, (room / sizes).amin(dim=1))  # it must fit
+    zoomed = (sizes * zoom.unsqueeze(1)).floor().long().clamp(min=1)
+    places = torch.stack(centred_places(zoomed, window, canvas_shape), dim=1)  # (B, 2)
+    if augmentation.shift_px:
+        limit = augmentation.shift_px
+        places = places + torch.randint(-limit, limit + 1, places.shape, device=device)
+        places = torch.minimum(places.clamp(min=0), room - zoomed)
+    top, left = places.unbind(1)
+    if augmentation.zoom:
+        pixels = _gather_zoomed(storage, offsets, sizes, zoom, top, left, window)
+    else:
+        pixels = gather_windows(
+            storage, offsets, sizes, window=window, canvas_shape=canvas_shape, places=(top, left)
+        )
+    if augmentation.weight:
+        chance = torch.rand(len(sizes), 1, 1, device=device)
+        ink = 1 - pixels / WHITE
+        pixels = (WHITE * (1 - ink ** torch.exp(augmentation.weight * (2 * chance - 1)))).round().byte()
+    return View(pixels, top.float(), left.float(), zoom)
+
+
+def _gather_zoomed(
+    storage: Tensor, offsets: Tensor, sizes: Tensor, zoom: Tensor, top: Tensor, left: Tensor, window: Window
+) -> Tensor:
+    """Draw images larger or smaller, mixing the four pixels around each point: (B, height, width), uint8."""
+    heights, widths = (part.view(-1, 1, 1) for part in sizes.unbind(1))
+    starts, white = offsets.view(-1, 1, 1), storage.numel() - 1
+    axes = []
+    for size_px, start in ((window.height_px, top), (window.width_px, left)):
+        points = torch.arange(size_px, device=storage.device) + 0.5 - start.unsqueeze(1)
+        axes.append(points / zoom.unsqueeze(1) - 0.5)  # (B, size), in the image
+    rows, columns = axes[0].unsqueeze(2), axes[1].unsqueeze(1)
+    mixed = torch.zeros(1, device=storage.device)
+    for down in (0, 1):
+        row = rows.floor().long() + down
+        row_share = 1 - (rows - row).abs()
+        for right in (0, 1):
+            column = columns.floor().long() + right
+            inside = (row >= 0) & (row < heights) & (column >= 0) & (column < widths)
+            index = torch.where(inside, starts + row * widths + column, white)
+            mixed = mixed + storage[index] * (row_share * (1 - (columns - column).abs()))
+    return mixed.round().byte()
+
+
+def cover_cells(boxes: Tensor, view: View, *, cell_px: int) -> Tensor:
+    """Say how much of each cell of the view the boxes cover, the best covered cell of each box 1.
+
+    Args:
+        boxes: left, top, right and bottom in the image, (B, T, 4); an empty one covers nothing.
+        view: where the images are.
+        cell_px: the side of a cell.
+
+    Returns:
+        (B, T, rows, columns)
+    """
+    overlaps = []
+    for start, end, corner, size_px in (
+        (boxes[..., 1], boxes[..., 3], view.top, view.pixels.shape[1]),
+        (boxes[..., 0], boxes[..., 2], view.left, view.pixels.shape[2]),
+    ):
+        zoom, offset = view.zoom.unsqueeze(1), corner.unsqueeze(1)
+        first, last = offset + zoom * start, offset + zoom * end  # (B, T)
+        edges = torch.arange(0, size_px, cell_px, device=boxes.device)
+        low = torch.maximum(first.unsqueeze(2), edges)
+        high = torch.minimum(last.unsqueeze(2), edges + cell_px)
+        overlap = (high - low).clamp(min=0)
+        overlaps.append(overlap / overlap.amax(dim=2, keepdim=True).clamp(min=math.ulp(1.0)))
+    rows, columns = overlaps
+    return rows.unsqueeze(3) * columns.unsqueeze(2)

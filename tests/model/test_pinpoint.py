@@ -1,0 +1,131 @@
+"""The transformer: step by step as all at once, the same on any part of the canvas, near the ink only."""
+
+import numpy as np
+import pytest
+import torch
+
+from i2l.config import ConfigError, ModelConfig, ObjectiveConfig, model_preset
+from i2l.images.canvas import FAINT, place_on_canvas
+from i2l.model.build import build_network
+from i2l.model.objective import guidance_loss
+
+SMALL = {
+    "height_px": 48,
+    "width_px": 96,
+    "channels": (8, 8, 16),
+    "depths": (0, 1, 1),
+    "decoder_units": 32,
+    "decoder_layers": 2,
+    "decoder_heads": 2,
+    "dropout": 0.0,
+}
+
+
+def make_model(**changes):
+    torch.manual_seed(0)
+    config = model_preset("pinpoint", **(SMALL | changes))
+    return build_network(config, vocab_size=11).double().eval()
+
+
+def make_pixels(model, sizes=((20, 60), (9, 13))):
+    random = np.random.default_rng(1)
+    images = [random.integers(0, 256, size).astype(np.uint8) for size in sizes]
+    return torch.from_numpy(place_on_canvas(images, canvas_shape=model.config.canvas_shape))
+
+
+TARGETS = torch.tensor([[3, 5, 7, 2, 0], [4, 4, 0, 0, 0]])
+
+
+def decode(model, pixels, hypotheses=1):
+    memory = model.encode(pixels)
+    state = {name: part.repeat_interleave(hypotheses, 0) for name, part in model.start(memory).items()}
+    inputs = torch.cat([torch.ones_like(TARGETS[:, :1]), TARGETS[:, :-1]], dim=1)[: len(pixels)]
+    all_logits, all_attention = [], []
+    for token_ids in inputs.repeat_interleave(hypotheses, 0).unbind(1):
+        logits, state, attention = model.step(memory, state, token_ids)
+        all_logits.append(logits)
+        all_attention.append(attention)
+    return torch.stack(all_logits, 1), torch.stack(all_attention, 1)
+
+
+@torch.no_grad()
+def test_steps_give_what_the_whole_formula_gives():
+    model = make_model()
+    pixels = make_pixels(model)
+    output = model(pixels, TARGETS, torch.tensor([5, 3]))
+    logits, attention = decode(model, pixels)
+    torch.testing.assert_close(logits, output.logits, rtol=0, atol=1e-10)
+    torch.testing.assert_close(attention, output.attention, rtol=0, atol=1e-10)
+    torch.testing.assert_close(attention.sum((2, 3)), torch.ones(2, 5, dtype=torch.float64))
+
+
+@torch.no_grad()
+def test_a_reading_depends_neither_on_the_batch_nor_on_other_hypotheses():
+    model = make_model()
+    pixels = make_pixels(model)
+    together, _ = decode(model, pixels)
+    alone, _ = decode(model, pixels[:1])
+    torch.testing.assert_close(alone, together[:1], rtol=0, atol=1e-10)
+    many, _ = decode(model, pixels, hypotheses=3)
+    torch.testing.assert_close(many[::3], together, rtol=0, atol=1e-10)
+    torch.testing.assert_close(many[1::3], together, rtol=0, atol=1e-10)
+
+
+@torch.no_grad()
+def test_a_word_does_not_see_later_ones():
+    model = make_model()
+    pixels = make_pixels(model)
+    changed = TARGETS.clone()
+    changed[:, 2:] = 9
+    lengths = torch.tensor([5, 5])
+    one, other = model(pixels, TARGETS, lengths), model(pixels, changed, lengths)
+    torch.testing.assert_close(one.logits[:, :3], other.logits[:, :3], rtol=0, atol=0)
+    assert not torch.allclose(one.logits[:, 3:], other.logits[:, 3:])
+
+
+@torch.no_grad()
+def test_attention_lies_on_cells_near_ink():
+    model = make_model()
+    pixels = make_pixels(model, sizes=((9, 13),))
+    _, attention = decode(model, pixels)
+    near = torch.nn.functional.max_pool2d((pixels[:, 1:-1, 1:-1] < FAINT).double(), 16, 8, 4)
+    assert near.shape[1:] == attention.shape[2:]
+    assert (attention[:, :, near[0] == 0] < 1e-10).all()
+
+
+def test_white_paper_is_read_without_accident():
+    model = make_model()
+    pixels = torch.full((1, *model.config.canvas_shape), 255, dtype=torch.uint8)
+    with torch.no_grad():
+        logits, attention = decode(model, pixels)
+    assert logits.isfinite().all()
+    assert attention.isfinite().all()
+
+
+def test_all_weights_learn():
+    model = make_model().train()
+    pixels = make_pixels(model)
+    output = model(pixels, TARGETS, torch.tensor([5, 3]))
+    model.loss(output, TARGETS, torch.tensor([5, 3]), objective=ObjectiveConfig(l2=0)).total.backward()
+    idle = [name for name, parameter in model.named_parameters() if not parameter.grad.abs().sum()]
+    assert idle == []
+
+
+def test_guidance_pulls_attention_onto_the_box():
+    attention = torch.full((1, 3, 2, 2), 0.25, requires_grad=True)
+    covered = torch.zeros(1, 3, 2, 2)
+    covered[0, 0, 0, 0] = 1
+    covered[0, 1, :, 1] = 1
+    loss = guidance_loss(attention, covered)
+    assert loss.item() == pytest.approx(-(np.log(0.25) + np.log(0.5)) / 2)
+    loss.backward()
+    assert attention.grad[0, 0, 0, 0] < 0
+    assert attention.grad[0, 2].abs().sum() == 0
+    assert guidance_loss(attention, torch.zeros_like(covered)).item() == 0
+
+
+def test_what_does_not_fit_together_is_refused():
+    with pytest.raises(ConfigError, match="as many depths"):
+        ModelConfig(network="transformer")
+    with pytest.raises(ConfigError, match="decoder_units"):
+        model_preset("pinpoint", decoder_units=390)
