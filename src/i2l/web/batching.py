@@ -20,7 +20,7 @@ from i2l.web.workers import Worker, WorkerDiedError, WorkerError
 
 MAX_ATTEMPTS: Final = 3  # the first with others, then alone
 _SLOWEST_RESTART_S: Final = 5.0
-_HOPEFUL: Final = 0.7  # of the time limit: who would wait longer is turned away at once
+_HOPEFUL: Final = 0.5  # of the time limit: who would wait longer is turned away at once
 _BATCH_SHARE: Final = 0.2  # of the time limit, that a batch may take
 _SMOOTHING: Final = 0.2  # of the running mean of seconds an image
 
