@@ -54,6 +54,40 @@ def test_64_formulas_are_memorised(tmp_path):
     assert result.metrics["num_formulas"] == 64
 
 
+@pytest.mark.slow
+def test_the_transformer_memorises_too(tmp_path):
+    """With images of other places, sizes and weights in every step."""
+    config = small_config(
+        model={
+            "network": "transformer",
+            "height_px": 48,
+            "width_px": 96,
+            "channels": [8, 16, 32],
+            "depths": [0, 1, 1],
+            "decoder_units": 64,
+            "decoder_layers": 2,
+            "decoder_heads": 4,
+        },
+        batch_size=16,
+        learning_rate=3e-3,
+        optimizer="adamw",
+        beta1=0.9,
+        beta2=0.98,
+        clip_norm=1.0,
+        schedule="cosine",
+        warmup_steps=20,
+        max_steps=800,
+        log_every=100,
+        validate_every=800,
+        window_step=2,
+        shift_px=3,
+        zoom=0.1,
+        weight=0.2,
+    )
+    result = train(make_dataset(64, num_validation=64), out=tmp_path / "run", config=config, options=CPU)
+    assert result.metrics["exact_match"] > 0.9
+
+
 def test_a_run_leaves_all_it_knows(tmp_path, dataset, capsys):
     run = tmp_path / "run"
     config = small_config(max_epochs=2, ema_decay=0.9, checkpoint_every=5, keep_every=10)
@@ -139,6 +173,22 @@ def test_a_loss_that_is_not_a_number_stops_the_run(tmp_path, dataset, capsys):
     assert re.search(r"holds the training samples (\d+, ){7}\d+\.", str(error.value))
     assert "step-00000003" in str(error.value)
     assert all(torch.equal(weight, good[name]) for name, weight in final_weights(run).items())
+
+
+def test_a_new_run_begins_with_the_weights_of_another(tmp_path, dataset):
+    first = small_config(max_steps=4)
+    train(dataset, out=tmp_path / "first", config=first)
+    weights = read_checkpoint(tmp_path / "first").load_weights()
+    options = TrainOptions(start_from=tmp_path / "first")
+    still = small_config(max_steps=1, learning_rate=0.0)
+    train(dataset, out=tmp_path / "second", config=still, options=options)
+    begun = read_checkpoint(tmp_path / "second")
+    assert begun.step == 1
+    for name, weight in begun.load_weights().items():
+        assert torch.equal(weight, weights[name])
+    other = small_config(model={"lstm_units": 32}, max_steps=1)
+    with pytest.raises(CheckpointError, match="another network"):
+        train(dataset, out=tmp_path / "third", config=other, options=options)
 
 
 def test_resuming_something_else_says_what_differs(tmp_path, dataset):

@@ -37,6 +37,9 @@ def train(
     max_minutes: Annotated[
         float | None, typer.Option(help="Save and stop this call after so long; the same command goes on.")
     ] = None,
+    start_from: Annotated[
+        Path | None, typer.Option(help="Checkpoint whose weights a new run begins with.")
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     profile: Annotated[bool, typer.Option("--profile", help="Show where the time of a step goes.")] = False,
 ) -> None:
@@ -83,7 +86,7 @@ def train(
         JoinedDataset(data, canvas_shape=resolved.model.canvas_shape),
         out=out,
         config=resolved,
-        options=TrainOptions(device=device, max_minutes=max_minutes, profile=profile),
+        options=TrainOptions(device=device, max_minutes=max_minutes, start_from=start_from, profile=profile),
         decoders=decoders,
         started_s=STARTED_S,
     )

@@ -66,6 +66,7 @@ class TrainOptions:
 
     device: str = "auto"
     max_minutes: float | None = None  # counted from the start of the process
+    start_from: Path | None = None  # a checkpoint whose weights a new run begins with
     profile: bool = False
 
 
@@ -129,6 +130,10 @@ def train(
         trainer = build_trainer(data, config=config, vocab_size=len(dataset.vocabulary), processes=processes)
         if resumed:
             trainer.resume(resumed)
+        elif options.start_from:
+            source = read_checkpoint(options.start_from)
+            source.require_vocabulary(dataset.vocabulary)
+            trainer.start_from(source)
         timer.done("model")
         if options.profile:
             display.note(profile_steps(trainer, device=processes.device))

@@ -164,6 +164,20 @@ class Trainer:
             if self._processes.device.type == "cuda" and "cuda" in random:
                 torch.cuda.set_rng_state(random["cuda"], self._processes.device)
 
+    def start_from(self, checkpoint: Checkpoint) -> None:
+        """Begin a new run with the weights of a checkpoint of the same network.
+
+        Raises:
+            CheckpointError: if it is one of another network.
+        """
+        weights = checkpoint.load_weights()
+        try:
+            self.model.load_state_dict(weights)
+        except RuntimeError as error:
+            raise CheckpointError(f"{checkpoint.path} has weights of another network: {error}") from error
+        if self.average is not None:
+            self.average.load([weights[name] for name, _ in self.model.named_parameters()], 0)
+
     def _check(self, checkpoint: Checkpoint) -> None:
         fixed = [f"model.{name}" for name in self._config.model.to_dict()]
         fixed += [f"training.{name}" for name in ORDER_FIELDS]
