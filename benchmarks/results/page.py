@@ -1,0 +1,49 @@
+"""Puts the tables into the pages: what stands between two markers is replaced, the words around it are kept.
+
+<!-- table: test-scores -->
+...
+<!-- end -->
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from benchmarks.results import error_tables, paper_tables, score_tables
+from benchmarks.results.curves import draw_curves
+from benchmarks.results.store import Run, load_runs
+from i2l.files import atomic_write
+
+DOCS: Final = Path(__file__).parents[2] / "docs"
+TABLES: Final[dict[str, Callable[[Sequence[Run]], str]]] = (
+    paper_tables.TABLES | score_tables.TABLES | error_tables.TABLES
+)
+_BLOCK: Final = re.compile(r"(<!-- table: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+def render_pages(runs: Sequence[Run] | None = None) -> dict[Path, str]:
+    """The content of every page and picture that follows from the results."""
+    runs = load_runs() if runs is None else runs
+    pages = {
+        path: fill_page(path.read_text(encoding="utf-8"), runs)
+        for path in (DOCS / "results.md", DOCS / "errors.md")
+    }
+    return pages | {DOCS / "results" / "curves.svg": draw_curves(runs)}
+
+
+def fill_page(text: str, runs: Sequence[Run]) -> str:
+    """The page with its tables as they should be."""
+    return _BLOCK.sub(lambda block: f"{block[1]}\n{TABLES[block[2]](runs)}\n\n{block[4]}", text)
+
+
+def write_pages() -> list[Path]:
+    """Write what has changed; give those files."""
+    changed = []
+    for path, text in render_pages().items():
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_write(path) as file:
+                file.write(text)
+            changed.append(path)
+    return changed

@@ -1,0 +1,40 @@
+"""Reads again those test images whose reading did not end by itself, with other rules of search.
+
+Only these readings are replaced in the scores: which they are is known without the targets, by their length.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from benchmarks.results.add import text_figures
+from benchmarks.results.mistakes import LIMIT
+from benchmarks.results.store import Run, write_json
+from i2l.dataset.format import DatasetReader
+from i2l.evaluation.reading import BatchReader, ReadOptions
+
+RULES: Final = {
+    "as read": ReadOptions(),
+    "guard": ReadOptions(guard=True),
+    "no length norm": ReadOptions(length_penalty=0.0),
+    "both": ReadOptions(guard=True, length_penalty=0.0),
+}
+
+
+def reread(run: Run, *, model: Path, data: Path) -> None:
+    """Write reread.json: what each rule gives, and the scores with only these readings replaced."""
+    rows = DatasetReader(data).split("test")
+    _, readings = run.readings("test")
+    chosen = [index for index, reading in enumerate(readings) if len(reading.split()) >= LIMIT]
+    images = rows.pixels(chosen)
+    targets = [formula.split() for formula in rows.formulas]
+    rules = {}
+    for name, options in RULES.items():
+        tokens = [reading.split() for reading in readings]
+        if name != "as read":
+            for index, reading in zip(chosen, BatchReader(model, options).read(images), strict=True):
+                tokens[index] = reading.split()
+        rules[name] = {
+            "num_tokens": [len(tokens[index]) for index in chosen],
+            "figures": text_figures(targets, tokens),
+        }
+    write_json(run.path / "reread.json", {"num_reread": len(chosen), "rules": rules})
