@@ -5,7 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 
-BOX = pa.list_(pa.int16(), 4)  # left, top, right, bottom in pixels, half-open
+# Left, top, right, bottom in pixels, half-open. Not a list of fixed size: versions of pyarrow that are in use
+# refuse to read those from Parquet where some are null.
+BOX = pa.list_(pa.int16())
 BOXES = pa.list_(BOX)  # one entry per token, null where the token draws nothing
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
@@ -13,7 +15,7 @@ _TEXT = {"dtype": "string", "_type": "Value"}
 _INT16 = {"dtype": "int16", "_type": "Value"}
 _INT32 = {"dtype": "int32", "_type": "Value"}
 # "Sequence" is the old name of "List"; every version of `datasets` reads it
-_BOXES = {"feature": {"feature": _INT16, "length": 4, "_type": "Sequence"}, "_type": "Sequence"}
+_BOXES = {"feature": {"feature": _INT16, "_type": "Sequence"}, "_type": "Sequence"}
 
 _COLUMNS: dict[str, tuple[pa.DataType, dict[str, Any]]] = {
     "id": (pa.string(), _TEXT),  # file:line of the input

@@ -92,6 +92,10 @@ def lay_out_pages(
     return files, tables
 
 
+# How Parquet names what a column of lists holds: options go by that name, and others are silently ignored.
+_LEAVES = {"boxes": "boxes.list.element.list.element", "tokens": "tokens.list.element"}
+
+
 def write_shard(options: ShardOptions, index: int) -> None:
     """Write one Parquet file of the layout."""
     layout = read_part(options.folder.part("shards", index))
@@ -99,15 +103,15 @@ def write_shard(options: ShardOptions, index: int) -> None:
     path = options.folder.result / layout.schema.metadata[b"file"].decode()
     # With one group a shard and level 19 the text of a sample takes 28 bytes; with 500 rows a group, 47.
     group, level = (ROWS_PER_SHARD, 19) if options.compact else (ROWS_PER_GROUP, 3)
-    packed = [name for name in schema.names if name != "image"]  # PNG is packed as it is
+    packed = [_LEAVES.get(name, name) for name in schema.names if name != "image"]  # PNG is packed as it is
     with (
         atomic_write(path, "wb") as file,
         pq.ParquetWriter(
             file,
             schema,
-            compression={name: "zstd" if name in packed else "none" for name in schema.names},
+            compression=dict.fromkeys(packed, "zstd"),
             compression_level=dict.fromkeys(packed, level),
-            use_dictionary=["pages", "style", "tokens.list.element"],
+            use_dictionary=["pages", "style", _LEAVES["tokens"]],
         ) as writer,
     ):
         for start in range(0, len(layout), group):

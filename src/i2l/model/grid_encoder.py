@@ -41,7 +41,7 @@ class Block(nn.Module):
     def forward(self, grid: Tensor, near: Tensor) -> Tensor:
         """(B, C, H, W) and where ink is near, (B, 1, H, W), to the same shape."""
         mixed: Tensor = grid + self.mix(functional.relu(self.look(grid)))
-        return mixed * near
+        return mixed * near.to(mixed.dtype)  # autocast's products are narrower than the mask
 
 
 class GridEncoder(nn.Module):
@@ -75,7 +75,9 @@ class GridEncoder(nn.Module):
         for index, (halve, blocks) in enumerate(zip(self.halvings, self.stages, strict=True)):
             reach = self.reach_px if index == 0 else 0
             near = functional.max_pool2d(near, 2 + 2 * reach, 2, reach)
-            grid = functional.relu(halve(grid)) * near
+            # tensor cores want channels last; all layers keep the order that they find
+            grid = functional.relu(halve(grid)).contiguous(memory_format=torch.channels_last)
+            grid = grid * near.to(grid.dtype)
             for block in blocks:  # type: ignore[attr-defined]
                 grid = block(grid, near)
         return grid.permute(0, 2, 3, 1), near.squeeze(1) > 0

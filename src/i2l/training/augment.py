@@ -40,7 +40,8 @@ def gather_view(
 ) -> View:
     """Cut a window's view of images as `i2l.model.canvas.gather_windows` does, each changed by chance."""
     device = storage.device
-    room = torch.tensor([window.height_px, window.width_px], device=device)
+    # filled on the device: nothing may be copied there while a CUDA graph is captured
+    room = torch.cat([torch.full((1,), size, device=device) for size in (window.height_px, window.width_px)])
     zoom = torch.ones(len(sizes), device=device)
     if augmentation.zoom:
         chance = torch.rand(len(sizes), device=device)
