@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from benchmarks.results.mistakes import count_mistakes
+from benchmarks.results.mistakes import count_mistakes, count_signs
 from benchmarks.results.store import COUNTS, write_json
 from i2l.dataset.format import DatasetReader
 from i2l.errors import I2LError
@@ -85,7 +86,9 @@ def add_run(
             write_json(folder / "counts.json.gz", counts)
         else:
             targets, found = ([line.split() for line in samples[side]] for side in ("target", "prediction"))
-            write_json(folder / "mistakes.json", count_mistakes(targets, found, samples["counts"]))
+            training = Counter(t for f in DatasetReader(data).split("train").formulas for t in f.split())
+            mistakes = count_mistakes(targets, found, samples["counts"])
+            write_json(folder / "mistakes.json", mistakes | count_signs(targets, found, training))
 
 
 def publishable(results: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,13 +17,13 @@ _STYLE: Final = (
     ".g{stroke:#ddd;fill:none}polyline{fill:none;stroke-width:2}"
 )
 _LOG_MINUTES: Final = (1.0, 5000.0)
-_LOW, _HIGH = 0.70, 0.92  # BLEU of the first panel
+_LOW, _HIGH = 0.70, 0.92  # BLEU shown; the second panel goes up to 1
 Place = Callable[[float, float], tuple[float, float]]
 
 
 def draw_curves(runs: Sequence[Run]) -> str:
     """Both panels."""
-    parts = [f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>', *_by_clock(runs), *_by_epochs(runs)]
+    parts = [f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>', *_by_clock(runs), *_memorising(runs)]
     for number, (label, colour) in enumerate([("the authors, two GTX 1080 Ti", "#111"), *_legend(runs)]):
         x, y = _LEFT + (number % 4) * 215, _HEIGHT - 28 + 18 * (number // 4)
         parts.append(f'<rect x="{x}" y="{y - 9}" width="12" height="10" fill="{colour}"/>')
@@ -58,22 +58,22 @@ def _by_clock(runs: Sequence[Run]) -> Iterable[str]:
         yield _line([place(*point) for point in points], colour, dots=True)
 
 
-def _by_epochs(runs: Sequence[Run]) -> Iterable[str]:
+def _memorising(runs: Sequence[Run]) -> Iterable[str]:
     left = _LEFT + _PANEL[0] + _GAP
     longest = math.ceil(max((run.curve["train"]["minutes"][-1] for run in runs), default=1))
 
     def place(minutes: float, bleu: float) -> tuple[float, float]:
-        return left + _PANEL[0] * minutes / longest, _TOP + _PANEL[1] * (1 - bleu)
+        return left + _PANEL[0] * minutes / longest, _TOP + _PANEL[1] * (1 - bleu) / (1 - _LOW)
 
     yield f'<text class="t" x="{left}" y="{_TOP - 18}">BLEU in training (line) and validation (dots)</text>'
     for minutes in range(0, longest + 1, max(longest // 5, 1)):
-        x, bottom = place(minutes, 0)
+        x, bottom = place(minutes, _LOW)
         yield f'<text class="d" x="{x:.1f}" y="{bottom + 16:.1f}" text-anchor="middle">{minutes} min</text>'
-    yield from _scale(place, 0, (0.0, 0.25, 0.5, 0.75, 1.0))
+    yield from _scale(place, 0, (0.7, 0.8, 0.9, 1.0))
     for run, (_, colour) in zip(runs, _legend(runs), strict=True):
         train = run.curve["train"]
         points = zip(train["minutes"], train["teacher_forced_bleu"], strict=True)
-        yield _line([place(*point) for point in points], colour)
+        yield _line([place(*point) for point in points if point[1] >= _LOW], colour)
         for row in run.curve["validation"]:
             x, y = place(row["minutes"], row["bleu"])
             yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}" stroke="#fff"/>'

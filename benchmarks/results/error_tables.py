@@ -1,11 +1,13 @@
 """The tables of docs/errors.md, from what was mistaken in each run."""
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from benchmarks.results.markdown import code, percent, table
-from benchmarks.results.mistakes import KINDS, LEVELS
-from benchmarks.results.store import Run
+from benchmarks.results.markdown import NOTHING, code, percent, table
+from benchmarks.results.mistakes import FREQUENCIES, KINDS, LEVELS
+from benchmarks.results.store import EXAMPLES, Run
+from i2l.explain.token_classes import TOKEN_CLASSES
 
 _KIND_WORDS: Final = {
     "runaway": "readings that never end",
@@ -85,6 +87,33 @@ def pairs(runs: Sequence[Run]) -> str:
     return table([run.title, "", "", ""], rows, words=4)
 
 
+def signs(runs: Sequence[Run]) -> str:
+    """Signs read wrong, by kind and by how often training has them."""
+    parts = [(run, part) for run in runs if (part := run.part("mistakes"))]
+    rows = []
+    for group, labels in (("by_class", TOKEN_CLASSES), ("by_frequency", (*FREQUENCIES.values(), "more"))):
+        for label in labels:
+            found = [part[group].get(label) for _, part in parts]
+            if found[-1]:
+                wrong = [percent(1 - f["right"] / f["signs"]) if f else NOTHING for f in found]
+                words = label if group == "by_class" else f"in training: {label}"
+                rows.append([words, f"{found[-1]['signs']:,}", *wrong])
+    return table(["signs read wrong", "signs", *(run.title for run, _ in parts)], rows)
+
+
+def examples(runs: Sequence[Run]) -> str:
+    """Pairs with their pictures."""
+    rows = [
+        [
+            f"{example['what']}: {example['verdict']}",
+            f"![{example['name']}](results/{example['name']}.png)",
+            f"{code(example['target'])}<br>{code(example['reading'])}",
+        ]
+        for example in json.loads(EXAMPLES.read_text(encoding="utf-8"))
+    ]
+    return table(["", "target above, reading below", "tokens"], rows, words=3)
+
+
 _JUDGES: Final = {
     "strict_match": "identical pixels",
     "tolerant_match": "same but for space",
@@ -103,4 +132,6 @@ TABLES: Final[dict[str, Callable[[Sequence[Run]], str]]] = {
     "edit-kinds": edit_kinds,
     "verdicts": verdicts,
     "pairs": pairs,
+    "signs": signs,
+    "examples": examples,
 }

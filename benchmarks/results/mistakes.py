@@ -7,7 +7,7 @@ and layout, and is sorted by the blocks of a shortest edit script.
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -15,10 +15,18 @@ from rapidfuzz.distance import Levenshtein
 
 from i2l.evaluation.breakdown import Blocks, align_tokens
 from i2l.evaluation.text_metrics import without_spacing
+from i2l.explain.token_classes import token_class
 
 Tokens = Sequence[str]
 
 LIMIT: Final = 171  # tokens: a reading of so many did not end by itself
+FREQUENCIES: Final = {  # in training: less than this -> label
+    1: "never",
+    300: "1 to 299",
+    1_000: "300 to 999",
+    10_000: "1,000 to 9,999",
+    100_000: "10,000 to 99,999",
+}
 _NUM_PAIRS: Final = 30  # exchanges that are listed
 
 _FONT_NAMES: Final = (
@@ -120,6 +128,48 @@ def count_mistakes(
         "levels": {level: dict(counter) for level, counter in levels.items() if counter},
         "pairs": [[*pair, count] for pair, count in pairs.most_common(_NUM_PAIRS)],
     }
+
+
+def count_signs(
+    targets: Sequence[Tokens], predictions: Sequence[Tokens], training: Mapping[str, int]
+) -> dict[str, Any]:
+    """How many signs were read right, spelling aside: by their kind, and by how often training has them.
+
+    Args:
+        targets: canonical tokens.
+        predictions: what was read.
+        training: how often each token occurs in training.
+    """
+    frequency: Counter[str] = Counter()
+    for token, count in training.items():
+        for sign in _with_one_name(_without_sizes([token])):
+            frequency[sign] += count
+    groups: dict[str, dict[str, Counter[str]]] = {
+        "by_class": defaultdict(Counter),
+        "by_frequency": defaultdict(Counter),
+    }
+    for target, prediction in zip(targets, predictions, strict=True):
+        if len(prediction) >= LIMIT:
+            continue
+        reduced, found = _reduced(target), _reduced(prediction)
+        wrong = {place for start, end, _, _ in align_tokens(reduced, found) for place in range(start, end)}
+        for place, sign in enumerate(reduced):
+            if sign in _SCRIPTS or sign in _LAYOUT or sign.startswith((r"\begin", r"\end")):
+                continue
+            counted = {"signs": 1, "right": int(place not in wrong)}
+            groups["by_class"][token_class(sign)].update(counted)
+            groups["by_frequency"][_frequency_label(frequency[sign])].update(counted)
+    return {name: {label: dict(counts) for label, counts in group.items()} for name, group in groups.items()}
+
+
+def _reduced(tokens: Tokens) -> list[str]:
+    for reduce in _STEPS.values():
+        tokens = reduce(tokens)
+    return list(tokens)
+
+
+def _frequency_label(count: int) -> str:
+    return next((label for limit, label in FREQUENCIES.items() if count < limit), "more")
 
 
 def _level(target: Tokens, prediction: Tokens) -> str:

@@ -24,6 +24,7 @@ from i2l.evaluation.figures import FIGURE_BY_KEY, Figure, Interval
 from i2l.files import atomic_write
 
 FOLDER: Final = Path(__file__).parents[2] / "results"
+EXAMPLES: Final = FOLDER / "examples.json"  # short pairs of target and reading that docs/errors.md shows
 ORDER: Final = ("nopool-first", "nopool", "strips")  # others follow by name
 
 # Scores that runs are compared by, and the counts they need.
