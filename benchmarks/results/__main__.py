@@ -3,7 +3,7 @@
     python -m benchmarks.results                   the tables and curves of docs/ anew from results/
     python -m benchmarks.results add NAME --title TITLE --run RUN --readings FOLDER --data DATASET \\
         --test EVALUATION --val EVALUATION         take over a run of `i2l train` and two of `i2l evaluate`
-    python -m benchmarks.results measured NAME --localization EVALUATION --real EVALUATION
+    python -m benchmarks.results measured NAME --localization EVALUATION --real EVALUATION --sweep EVALUATION
     python -m benchmarks.results reread NAME --model CHECKPOINT --data DATASET
     python -m benchmarks.results pictures          the examples of docs/errors.md, drawn by TeX
 """
@@ -36,6 +36,7 @@ def main() -> None:
     measured.add_argument("name")
     measured.add_argument("--localization", type=Path)
     measured.add_argument("--real", type=Path)
+    measured.add_argument("--sweep", type=Path)
     again = commands.add_parser("reread")
     again.add_argument("name")
     again.add_argument("--model", type=Path, required=True)
@@ -80,8 +81,9 @@ def _take_over(options: argparse.Namespace) -> None:
     folder = FOLDER / options.name
     if options.localization:
         publish_localization(options.localization, folder / "localization.json")
-    if options.real:
-        publish_evaluation(options.real, folder / "real.json")
+    for part in ("real", "sweep"):
+        if getattr(options, part):
+            publish_evaluation(getattr(options, part), folder / f"{part}.json")
 
 
 if __name__ == "__main__":

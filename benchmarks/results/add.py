@@ -95,7 +95,16 @@ def publishable(results: Mapping[str, Any]) -> dict[str, Any]:
     """Results without the formulas of the data and without names of files."""
     kept = {
         key: _rounded(results[key])
-        for key in ("format", "versions", "options", "num_samples", "figures", "by_length", "by_construct")
+        for key in (
+            "format",
+            "versions",
+            "options",
+            "num_samples",
+            "figures",
+            "by_length",
+            "by_construct",
+            "curves",
+        )
     }
     kept["by_token"] = [_rounded(entry) for entry in results["by_token"][:60]]
     kept["confusions"] = [

@@ -147,6 +147,26 @@ def real(runs: Sequence[Run]) -> str:
     return table(head, rows)
 
 
+def sweep(runs: Sequence[Run]) -> str:
+    """Our own images, disturbed."""
+    parts = [(run, part) for run in runs if (part := run.part("sweep"))]
+    if not parts:
+        return "Not measured yet."
+    rows = [
+        [
+            f"{run.title}, {curve['name']}",
+            point["label"],
+            f"{point['num_samples']:,}",
+            *(score(key, Interval(**point["figures"][key]), with_interval=True) for key in _SUBSETS),
+        ]
+        for run, part in parts
+        for curve in part["curves"]
+        for point in curve["points"]
+    ]
+    head = ["run", "disturbance", "samples", "BLEU", "tolerant match", "identical pixels", "character F1"]
+    return table(head, rows, words=2)
+
+
 def settings(runs: Sequence[Run]) -> str:
     """How each was trained."""
 
@@ -202,5 +222,6 @@ TABLES: Final[dict[str, Callable[[Sequence[Run]], str]]] = {
     "subsets": subsets,
     "localization": localization,
     "real": real,
+    "sweep": sweep,
     "settings": settings,
 }

@@ -6,7 +6,7 @@ test.json, val.json scores of `i2l evaluate` with intervals and breakdowns
 counts.json.gz      for every test sample the counts that scores are made of, for paired comparisons
 mistakes.json       what was mistaken, by kind
 *.txt.gz            readings, one a line, in the order of the dataset
-localization.json, real.json, reread.json   where they were measured
+localization.json, real.json, sweep.json, reread.json   where they were measured
 """
 
 import gzip
