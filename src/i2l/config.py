@@ -79,6 +79,7 @@ class ModelConfig(JsonConfig):
     decoder_units: int = 384
     decoder_layers: int = 4
     decoder_heads: int = 6
+    decoder_shared_heads: int = 2  # keys and values of earlier words that the heads share among them
 
     def __post_init__(self) -> None:
         """Check what cannot be checked by the types.
@@ -104,8 +105,10 @@ class ModelConfig(JsonConfig):
     def _check_transformer(self) -> None:
         if len(self.depths) != len(self.channels) or self.pool_rows * self.pool_columns != 1:
             raise ConfigError("A transformer has as many depths as channels, and pools no features.")
-        if self.decoder_units % (4 * self.decoder_heads):
-            raise ConfigError("decoder_units must be a multiple of 4 and of decoder_heads.")
+        if self.decoder_units % (4 * self.decoder_heads) or self.decoder_heads % self.decoder_shared_heads:
+            raise ConfigError(
+                "decoder_units must be a multiple of 4 decoder_heads, and those of decoder_shared_heads."
+            )
 
     @property
     def canvas_shape(self) -> tuple[int, int]:

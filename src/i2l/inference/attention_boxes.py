@@ -56,6 +56,9 @@ def smallest_blocks(attention: Attention, share: float) -> npt.NDArray[np.int64]
     Returns:
         (T, 4): first row, first column, last row, last column; the last ones are beyond the block.
     """
+    first_row, last_row = _span(attention.any(axis=(0, 2)))
+    first_column, last_column = _span(attention.any(axis=(0, 1)))
+    attention = attention[:, first_row:last_row, first_column:last_column]
     steps, rows, columns = attention.shape
     sums = np.zeros((steps, rows + 1, columns + 1))
     sums[:, 1:, 1:] = attention.astype(np.float64).cumsum(1).cumsum(2)
@@ -64,6 +67,8 @@ def smallest_blocks(attention: Attention, share: float) -> npt.NDArray[np.int64]
     best = np.full(steps, np.inf)
     blocks = np.zeros((steps, 4), np.int64)
     for width in range(1, columns + 1):
+        if width - 0.5 > best.max(initial=0):  # not even a single row of this width could be better
+            break
         strips = sums[:, :, width:] - sums[:, :, :-width]  # (T, rows + 1, columns - width + 1)
         held = strips[:, bottoms] - strips[:, tops]  # (T, pairs of rows, first columns)
         # Fewest cells first; more attention decides between equals, and counts for less than a cell.
@@ -76,7 +81,13 @@ def smallest_blocks(attention: Attention, share: float) -> npt.NDArray[np.int64]
         better = lowest < best
         found = np.stack([tops[pair], left, bottoms[pair], left + width], axis=1)
         blocks[better], best[better] = found[better], lowest[better]
-    return blocks
+    return blocks + [first_row, first_column, first_row, first_column]
+
+
+def _span(used: npt.NDArray[np.bool_]) -> tuple[int, int]:
+    """Give the first place that is used and the one after the last; everything if none is."""
+    places = np.flatnonzero(used)
+    return (int(places[0]), int(places[-1]) + 1) if len(places) else (0, len(used))
 
 
 def block_box(field: ReceptiveField, block: Sequence[int]) -> Box:

@@ -79,7 +79,8 @@ class _PartEncoder(nn.Module):
 
     def forward(self, pixels: Tensor, cells: Tensor) -> tuple[Tensor, ...]:
         memory = self.model.remember(pixels, cells)
-        return (*memory.values(), *self.model.start(memory).values())
+        state = self.model.start(memory)
+        return (*memory.values(), *(state[name] for name in self.model.state_names))
 
 
 class _Step(nn.Module):
@@ -172,7 +173,7 @@ def _write_folder(
         outputs=["logits", "attention", *(NEXT + name for name in state_names)],
         shapes=(
             {0: images, 1: hypotheses},
-            [{0: images} | example.memory_shape] * len(memory),
+            [{0: images} | example.memory_shapes.get(name, {}) for name in memory],
             [{0: images, 1: hypotheses} | example.state_shape] * len(state),
         ),
     )
@@ -204,7 +205,7 @@ class _Example:
     memory: dict[str, Tensor]
     state: dict[str, Tensor]  # of three hypotheses an image
     encoder_shapes: Any
-    memory_shape: dict[int, Any]
+    memory_shapes: dict[str, dict[int, Any]]
     state_shape: dict[int, Any]
 
 
@@ -217,20 +218,22 @@ def _example(model: Network) -> _Example:
         memory = model.remember(pixels, cells)
         rows, columns = Dim("rows", max=512), Dim("columns", max=4096)
         encoder_shapes: Any = ({0: Dim.DYNAMIC, 1: cell_px * rows, 2: cell_px * columns}, {0: Dim.DYNAMIC})
-        memory_shape, state_shape = {1: Dim("cells")}, {2: Dim("steps")}
+        many = Dim("cells")
+        memory_shapes = {name: {2 if part.dim() == 4 else 1: many} for name, part in memory.items()}
+        state_shape = {3: Dim("steps")}
     else:
         pixels = torch.full((2, *model.config.canvas_shape), WHITE, dtype=torch.uint8)
         memory = model.encode(pixels)
         cells = torch.arange(memory["features"].shape[1])
         encoder_shapes = ({0: Dim.DYNAMIC, 1: Dim.DYNAMIC, 2: Dim.DYNAMIC}, None)
-        memory_shape, state_shape = {}, {}
+        memory_shapes, state_shape = {}, {}
     state = {
         name: part.unsqueeze(1).repeat(1, 3, *[1] * (part.dim() - 1))
         for name, part in model.start(memory).items()
     }
     if state_shape:  # as after some steps: a size of one would be taken for a fixed one
-        state = {name: part.repeat(1, 1, 4, 1) for name, part in state.items()}
-    return _Example(pixels, cells, memory, state, encoder_shapes, memory_shape, state_shape)
+        state = {name: part.repeat(1, 1, 1, 4, 1) for name, part in state.items()}
+    return _Example(pixels, cells, memory, state, encoder_shapes, memory_shapes, state_shape)
 
 
 def _to_onnx(

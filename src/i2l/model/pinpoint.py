@@ -27,14 +27,17 @@ class Pinpoint(Network):
             units=units,
             layers=config.decoder_layers,
             heads=config.decoder_heads,
+            shared_heads=config.decoder_shared_heads,
             vocab_size=vocab_size,
             dropout=config.dropout,
         )
 
     @property
     def state_names(self) -> list[str]:
-        """The keys and values of all layers at all steps so far."""
-        return ["past"]
+        """Keys and values of each layer at all steps so far."""
+        return [
+            f"{part}{index}" for index in range(self.config.decoder_layers) for part in ("keys", "values")
+        ]
 
     def encode(self, pixels: Tensor) -> dict[str, Tensor]:
         """Compute the memory from the part of the canvases that holds their ink."""
@@ -60,10 +63,8 @@ class Pinpoint(Network):
         """Compute the memory from a part of canvases, (B, h, w), and the numbers of its cells, (N,)."""
         features, near = self.encoder(pixels)
         hidden = self.project(self.norm(features)) + self._places(near)
-        hidden = hidden.flatten(1, 2)  # (B, N, d)
         return {
-            "keys": self.decoder.image_keys(hidden),
-            "values": self.decoder.image_values(hidden),
+            **self.decoder.prepare(hidden.flatten(1, 2)),
             "near": near.flatten(1).to(hidden.dtype),
             "cells": cells.unsqueeze(0).expand(len(pixels), -1),
         }
@@ -82,23 +83,20 @@ class Pinpoint(Network):
         return torch.cat([rows.unsqueeze(2).expand(shape), columns.unsqueeze(1).expand(shape)], dim=3)
 
     def start(self, memory: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Give the empty place before the first step: (B, 1, n)."""
-        keys = memory["keys"]
-        return {"past": keys.new_zeros(keys.shape[0], 1, 2 * keys.shape[2])}
+        """Give the empty place before the first step."""
+        near = memory["near"]
+        return self.decoder.start(near.shape[0], near)
 
     def step(
         self, memory: dict[str, Tensor], state: dict[str, Tensor], token_ids: Tensor
     ) -> tuple[Tensor, dict[str, Tensor], Tensor]:
         """Read one token per hypothesis and score the next; see `Network.step`."""
-        past, keys, cells = state["past"], memory["keys"], memory["cells"]
-        logits, own, attention = self.decoder(
-            token_ids.unsqueeze(1), past, keys, memory["values"], memory["near"]
-        )
+        logits, state, attention = self.decoder(token_ids.unsqueeze(1), state, memory, memory["near"])
         rows, columns = self.config.grid
+        cells = memory["cells"]
         attention = attention.reshape(cells.shape[0], -1, cells.shape[1])  # (B, k, N)
         grid = attention.new_zeros(*attention.shape[:2], rows * columns)
         grid = grid.scatter(2, cells.unsqueeze(1).expand_as(attention), attention)
-        state = {"past": torch.cat([past, own.to(past.dtype)], dim=1)}
         return logits.squeeze(1), state, grid.reshape(-1, rows, columns)
 
     def forward(self, pixels: Tensor, token_ids: Tensor, lengths: Tensor) -> NetworkOutput:
@@ -111,13 +109,8 @@ class Pinpoint(Network):
         rows, columns = (size // self.config.cell_px for size in pixels.shape[1:])
         cells = torch.arange(rows * columns, device=pixels.device)
         memory = self.remember(pixels, cells)
-        logits, _, attention = self.decoder(
-            shift_right(token_ids),
-            self.start(memory)["past"],
-            memory["keys"],
-            memory["values"],
-            memory["near"],
-        )
+        start = self.start(memory)
+        logits, _, attention = self.decoder(shift_right(token_ids), start, memory, memory["near"])
         return NetworkOutput(logits=logits, attention=attention.unflatten(2, (rows, columns)))
 
     def regularized_parameters(self) -> list[nn.Parameter]:

@@ -9,6 +9,8 @@ it adds to the decision comes from there.
 """
 
 import math
+from collections.abc import Iterable
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -32,21 +34,20 @@ def split_heads(values: Tensor, heads: int) -> Tensor:
     return values.view(*values.shape[:2], heads, -1).transpose(1, 2)
 
 
-def attend(queries: Tensor, keys: Tensor, values: Tensor, scores: Tensor | None, heads: int) -> Tensor:
-    """Attention with several heads: (B, T, d) over (B, N, d), to which ``scores`` are added, to (B, T, d)."""
-    queries, keys, values = (split_heads(part, heads) for part in (queries, keys, values))
-    mixed = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=scores)
-    return mixed.transpose(1, 2).flatten(2)
-
-
 class DecoderLayer(nn.Module):
-    """Looks back at the words, then at the image, then thinks."""
+    """Looks back at the words, then at the image, then thinks.
 
-    def __init__(self, *, units: int, heads: int, image_heads: int, dropout: float) -> None:
+    Looking back, several heads share their keys and values: they are what a search copies at every step.
+    """
+
+    def __init__(
+        self, *, units: int, heads: int, shared_heads: int, image_heads: int, dropout: float
+    ) -> None:
         super().__init__()
-        self.heads, self.image_heads = heads, image_heads
+        self.heads, self.shared_heads, self.image_heads = heads, shared_heads, image_heads
+        self.shared_units = units // heads * shared_heads
         self.norms = nn.ModuleList(nn.LayerNorm(units) for _ in range(3))
-        self.look_back = nn.Linear(units, 3 * units)
+        self.look_back = nn.Linear(units, units + 2 * self.shared_units)
         self.look_back_out = nn.Linear(units, units)
         self.look_query = nn.Linear(units, units)
         self.look_out = nn.Linear(units, units)
@@ -54,22 +55,37 @@ class DecoderLayer(nn.Module):
         self.narrow = nn.Linear(FEEDFORWARD * units, units)
         self.dropout = nn.Dropout(dropout)
 
-    def back(self, inputs: Tensor, past: Tensor, scores: Tensor | None) -> tuple[Tensor, Tensor]:
+    def back(
+        self, inputs: Tensor, keys: Tensor, values: Tensor, seen: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Look at earlier words.
 
         Args:
-            inputs: (B, T, d)
-            past: keys and values before the first of these steps, (B, P, 2d).
-            scores: added to those of each step over all P + T places.
+            inputs: (R, T, d)
+            keys: of the places before the first of these steps, (R, shared, P, d / heads).
+            values: likewise.
+            seen: which of all P + T places each step may look at, (T, P + T); all if None.
 
         Returns:
-            (B, T, d), and keys and values of these steps, (B, T, 2d).
+            (R, T, d), and keys and values of all P + T places.
         """
-        units = inputs.shape[2]
-        queries, own = self.look_back(self.norms[0](inputs)).split([units, 2 * units], dim=2)
-        keys, values = torch.cat([past.to(own.dtype), own], dim=1).chunk(2, dim=2)
-        mixed = attend(queries, keys, values, scores, self.heads)
-        return inputs + self.dropout(self.look_back_out(mixed)), own
+        rows, steps, units = inputs.shape
+        group = self.heads // self.shared_heads
+        sizes = [units, self.shared_units, self.shared_units]
+        queries, *own = self.look_back(self.norms[0](inputs)).split(sizes, dim=2)
+        keys, values = (
+            torch.cat([past, split_heads(new, self.shared_heads).to(past.dtype)], dim=2)
+            for past, new in zip((keys, values), own, strict=True)
+        )
+        # the heads of a group are so many more queries to the same keys
+        queries = split_heads(queries, self.heads).reshape(rows, self.shared_heads, group * steps, -1)
+        if seen is not None:
+            seen = seen.repeat(group, 1)
+        mixed = functional.scaled_dot_product_attention(
+            queries, keys.to(queries.dtype), values.to(queries.dtype), attn_mask=seen
+        )
+        mixed = mixed.reshape(rows, self.heads, steps, -1).transpose(1, 2).reshape(rows, steps, units)
+        return inputs + self.dropout(self.look_back_out(mixed)), keys, values
 
     def look(
         self, inputs: Tensor, keys: Tensor, values: Tensor, scores: Tensor
@@ -78,27 +94,30 @@ class DecoderLayer(nn.Module):
 
         Args:
             inputs: (R, T, d); rows of one image stand next to each other, and so share its keys and values.
-            keys: (B, N, d)
+            keys: (B, heads, N, d / heads)
             values: likewise.
             scores: (B, N), added to those of all steps.
 
         Returns:
             (R, T, d), and the attention (R, T, N) of a single head.
         """
-        queries = self.look_query(self.norms[1](inputs)).reshape(keys.shape[0], -1, keys.shape[2])
+        queries = self.look_query(self.norms[1](inputs)).reshape(keys.shape[0], -1, inputs.shape[2])
+        queries = split_heads(queries, self.image_heads)
         attention = None
         if self.image_heads == 1:
-            products = queries @ keys.transpose(1, 2) * keys.shape[2] ** -0.5  # (B, T, N)
-            attention = torch.softmax(products.float() + scores.unsqueeze(1), dim=2)
-            mixed = attention.to(values.dtype) @ values
+            products = queries @ keys.transpose(2, 3) * keys.shape[3] ** -0.5  # (B, 1, R / B * T, N)
+            shares = torch.softmax(products.float() + scores[:, None, None], dim=3)
+            mixed = shares.to(values.dtype) @ values
+            attention = shares.reshape(*inputs.shape[:2], -1)
         else:
-            mixed = attend(queries, keys, values, scores[:, None, None].to(queries.dtype), self.image_heads)
-        if attention is not None:
-            attention = attention.reshape(*inputs.shape[:2], -1)
-        return inputs + self.dropout(self.look_out(mixed.reshape(inputs.shape))), attention
+            mixed = functional.scaled_dot_product_attention(
+                queries, keys, values, attn_mask=scores[:, None, None].to(queries.dtype)
+            )
+        mixed = mixed.transpose(1, 2).reshape(inputs.shape)
+        return inputs + self.dropout(self.look_out(mixed)), attention
 
     def think(self, inputs: Tensor) -> Tensor:
-        """(B, T, d) to the same."""
+        """(R, T, d) to the same."""
         wide = functional.gelu(self.widen(self.norms[2](inputs)))
         thought: Tensor = inputs + self.dropout(self.narrow(wide))
         return thought
@@ -107,14 +126,19 @@ class DecoderLayer(nn.Module):
 class Decoder(nn.Module):
     """All layers, with the words at one end and their scores at the other."""
 
-    def __init__(self, *, units: int, layers: int, heads: int, vocab_size: int, dropout: float) -> None:
+    def __init__(
+        self, *, units: int, layers: int, heads: int, shared_heads: int, vocab_size: int, dropout: float
+    ) -> None:
         super().__init__()
-        self.units = units
         self.embedding = nn.Embedding(vocab_size, units)
         nn.init.normal_(self.embedding.weight, std=1.0)
         self.layers = nn.ModuleList(
             DecoderLayer(
-                units=units, heads=heads, image_heads=heads if index + 1 < layers else 1, dropout=dropout
+                units=units,
+                heads=heads,
+                shared_heads=shared_heads,
+                image_heads=heads if index + 1 < layers else 1,
+                dropout=dropout,
             )
             for index in range(layers)
         )
@@ -125,36 +149,54 @@ class Decoder(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.register_buffer("positions", wave_positions(torch.arange(MAX_STEPS), units), persistent=False)
 
+    def each_layer(self) -> list[DecoderLayer]:
+        """Give the layers, first to last."""
+        return list(cast(Iterable[DecoderLayer], self.layers))
+
+    def prepare(self, image: Tensor) -> dict[str, Tensor]:
+        """Give keys and values of the image for each layer, (B, heads, N, ...), from (B, N, d)."""
+        layers = self.each_layer()
+        prepared = {}
+        for name, project in (("keys", self.image_keys), ("values", self.image_values)):
+            for index, part in enumerate(project(image).chunk(len(layers), dim=2)):
+                prepared[f"{name}{index}"] = split_heads(part, layers[index].image_heads).contiguous()
+        return prepared
+
+    def start(self, rows: int, like: Tensor) -> dict[str, Tensor]:
+        """Give the empty place before the first step: keys and values of each layer."""
+        empty = {}
+        for index, layer in enumerate(self.each_layer()):
+            shape = rows, layer.shared_heads, 1, layer.shared_units // layer.shared_heads
+            empty[f"keys{index}"] = empty[f"values{index}"] = like.new_zeros(shape)
+        return empty
+
     def forward(
-        self, token_ids: Tensor, past: Tensor, keys: Tensor, values: Tensor, near: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+        self, token_ids: Tensor, past: dict[str, Tensor], image: dict[str, Tensor], near: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor], Tensor]:
         """Take T more words of each formula.
 
         Args:
             token_ids: (R, T); the rows of one image stand next to each other.
-            past: keys and values of all layers at the places before, (R, P, layers * 2d); P is at least 1.
-            keys: of the image for all layers, (B, N, layers * d).
-            values: likewise.
+            past: what `start` or an earlier call gave, with R rows.
+            image: what `prepare` gave.
             near: (B, N), 1 where ink is near.
 
         Returns:
-            logits (R, T, K), keys and values of these steps (R, T, layers * 2d), attention (R, T, N).
+            logits (R, T, K), the past of the next call, and the attention (R, T, N).
         """
-        steps, before = token_ids.shape[1], past.shape[1]
+        steps, before = token_ids.shape[1], past["keys0"].shape[2]
         positions: Tensor = self.positions  # type: ignore[assignment]
-        hidden = self.embedding(token_ids) + positions[before - 1 : before - 1 + steps]
-        hidden = self.dropout(hidden)
-        later = None
+        hidden = self.dropout(self.embedding(token_ids) + positions[before - 1 : before - 1 + steps])
+        seen = None
         if steps > 1:
-            later = torch.ones(steps, before + steps, dtype=torch.bool, device=past.device).tril(before)
+            seen = torch.ones(steps, before + steps, dtype=torch.bool, device=near.device).tril(before)
         scores = FAR * (1 - near)
-        count = len(self.layers)
-        pasts, image_keys, image_values = (part.chunk(count, dim=2) for part in (past, keys, values))
-        added, attention = [], None
-        for index, layer in enumerate(self.layers):
-            hidden, own = layer.back(hidden, pasts[index], later)  # type: ignore[operator]
-            hidden, attention = layer.look(hidden, image_keys[index], image_values[index], scores)  # type: ignore[operator]
-            hidden = layer.think(hidden)  # type: ignore[operator]
-            added.append(own)
+        new_past: dict[str, Tensor] = {}
+        attention: Tensor | None = None
+        for index, layer in enumerate(self.each_layer()):
+            keys, values = f"keys{index}", f"values{index}"
+            hidden, new_past[keys], new_past[values] = layer.back(hidden, past[keys], past[values], seen)
+            hidden, attention = layer.look(hidden, image[keys], image[values], scores)
+            hidden = layer.think(hidden)
         assert attention is not None
-        return self.score(self.norm(hidden)), torch.cat(added, dim=2), attention
+        return self.score(self.norm(hidden)), new_past, attention
