@@ -2,7 +2,7 @@
 # What `make demo` runs: read the examples with the model in the box; until one is there, show what exists.
 set -eu
 bin=$1
-if "$bin/i2l" read --help >/dev/null 2>&1 && ls src/i2l/weights/*/encoder.onnx >/dev/null 2>&1; then
+if "$bin/i2l" read --help >/dev/null 2>&1 && ls src/i2l/models/*/encoder.onnx >/dev/null 2>&1; then
   "$bin/i2l" read examples/*.png
   "$bin/i2l" explain examples/*.png -o demo.html
   echo "Open demo.html in a browser to see where each token was read."

@@ -220,3 +220,14 @@ def test_the_model_in_the_box(monkeypatch, tmp_path, checkpoint):
         (tmp_path / name).symlink_to(checkpoint)
     assert Reader().read(draw_formula("a"), scale=1).latex == "a"
     assert Reader("another").model.path.name == "another"
+
+
+def test_another_search_with_the_same_model(reader):
+    greedy = reader.with_options(beam_width=1, n_best=1, guard=False)
+    assert greedy.model is reader.model
+    image = draw_formula(FORMULAS[0])
+    alone = Reader(reader.model.path, beam_width=1, guard=False)
+    assert greedy.read(image).latex == alone.read(image).latex
+    assert greedy.with_options(guard=True).read(image).finished
+    with pytest.raises(I2LError, match="at most the beam"):
+        reader.with_options(n_best=100)

@@ -56,8 +56,9 @@ def smallest_blocks(attention: Attention, share: float) -> npt.NDArray[np.int64]
     Returns:
         (T, 4): first row, first column, last row, last column; the last ones are beyond the block.
     """
-    first_row, last_row = _span(attention.any(axis=(0, 2)))
-    first_column, last_column = _span(attention.any(axis=(0, 1)))
+    used: npt.NDArray[np.bool_] = np.any(attention, axis=0)
+    first_row, last_row = _span(used, 1)
+    first_column, last_column = _span(used, 0)
     attention = attention[:, first_row:last_row, first_column:last_column]
     steps, rows, columns = attention.shape
     sums = np.zeros((steps, rows + 1, columns + 1))
@@ -81,13 +82,14 @@ def smallest_blocks(attention: Attention, share: float) -> npt.NDArray[np.int64]
         better = lowest < best
         found = np.stack([tops[pair], left, bottoms[pair], left + width], axis=1)
         blocks[better], best[better] = found[better], lowest[better]
-    return blocks + [first_row, first_column, first_row, first_column]
+    blocks += np.array([first_row, first_column] * 2)
+    return blocks
 
 
-def _span(used: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    """Give the first place that is used and the one after the last; everything if none is."""
-    places = np.flatnonzero(used)
-    return (int(places[0]), int(places[-1]) + 1) if len(places) else (0, len(used))
+def _span(used: npt.NDArray[np.bool_], over: int) -> tuple[int, int]:
+    """Give the first line that is used and the one after the last, over an axis; all lines if none is."""
+    places = np.flatnonzero(np.any(used, axis=over))
+    return (int(places[0]), int(places[-1]) + 1) if len(places) else (0, used.shape[1 - over])
 
 
 def block_box(field: ReceptiveField, block: Sequence[int]) -> Box:

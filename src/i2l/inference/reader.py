@@ -5,9 +5,11 @@ reading = reader.read("formula.png")
 print(reading.latex, reading.confidence)
 """
 
+import copy
 import math
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, overload
 
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from i2l.errors import I2LError
 from i2l.formulas.pretty import pretty_formula
 from i2l.formulas.tokens import FormulaError
+from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.canvas import FRAME_PX, centre, place_on_canvas
 from i2l.images.ink_symbols import find_pieces
 from i2l.images.open import ImageSource
@@ -73,6 +76,26 @@ class Reader:
         )
         self._guard = FormulaGuard(self.model.vocabulary) if guard else None
         self._batch_size = batch_size
+
+    def with_options(
+        self, *, beam_width: int | None = None, n_best: int | None = None, guard: bool | None = None
+    ) -> "Reader":
+        """Give a reader that shares the loaded model and searches another way; what is None stays as it is.
+
+        Raises:
+            I2LError: if there are more readings to make certain than hypotheses.
+        """
+        other = copy.copy(self)
+        other._options = replace(
+            self._options,
+            width=self._options.width if beam_width is None else beam_width,
+            n_best=self._options.n_best if n_best is None else n_best,
+        )
+        if not 1 <= other._options.n_best <= other._options.width:
+            raise I2LError("beam_width and n_best are at least 1, n_best at most the beam.")
+        if guard is not None:
+            other._guard = (self._guard or FormulaGuard(self.model.vocabulary)) if guard else None
+        return other
 
     def prepare(self, source: ImageSource, *, scale: float | None = None) -> list[PreparedImage]:
         """Turn an image into what the model reads; several forms if the scale is in doubt.
@@ -226,7 +249,7 @@ class Reader:
             tuple(
                 (names[other], probability)
                 for other, probability in zip(others, probabilities, strict=True)
-                if other != token and probability >= MIN_PROBABILITY
+                if other not in (token, Vocabulary.eos_id) and probability >= MIN_PROBABILITY
             )[:OTHERS]
             for token, others, probabilities in zip(
                 best.token_ids,

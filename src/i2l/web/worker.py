@@ -4,7 +4,6 @@ It knows nothing of HTTP. Files of strangers are decoded here and not in the ser
 does to a decoder, it does to a process that can be replaced.
 """
 
-import copy
 import io
 import json
 import os
@@ -12,7 +11,6 @@ import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, BinaryIO, Final
 
 from PIL import Image
@@ -65,20 +63,12 @@ class ReadingDesk:
         for index, (_, options) in enumerate(items):
             groups[tuple(options[name] for name in ("beam", "n_best", "guard", "scale"))].append(index)
         for (beam, n_best, guard, scale), indices in groups.items():
-            reader = self._with_options(beam=beam, n_best=n_best, guard=guard)
+            reader = self._reader.with_options(beam_width=max(beam, n_best), n_best=n_best, guard=guard)
             for index, result in zip(
                 indices, self._read_group(reader, [items[index] for index in indices], scale), strict=True
             ):
                 results[index] = result
         return results
-
-    def _with_options(self, *, beam: int, n_best: int, guard: bool) -> Reader:
-        """Give a reader with the same loaded model: options differ from request to request."""
-        reader = copy.copy(self._reader)
-        reader._options = replace(reader._options, width=max(beam, n_best), n_best=n_best)
-        if not guard:
-            reader._guard = None
-        return reader
 
     def _read_group(self, reader: Reader, items: list[Item], scale: float | None) -> list[dict[str, Any]]:
         results: list[dict[str, Any]] = [{} for _ in items]
