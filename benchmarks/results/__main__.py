@@ -41,6 +41,7 @@ def main() -> None:
     again.add_argument("name")
     again.add_argument("--model", type=Path, required=True)
     again.add_argument("--data", type=Path, required=True)
+    again.add_argument("--first", type=int, default=0, help="also read so many again that need it not")
     commands.add_parser("pictures")
     options = parser.parse_args()
     if options.command == "add":
@@ -50,7 +51,7 @@ def main() -> None:
     elif options.command == "reread":
         from benchmarks.results.reread import reread
 
-        reread(Run(FOLDER / options.name), model=options.model, data=options.data)
+        reread(Run(FOLDER / options.name), model=options.model, data=options.data, first=options.first)
     elif options.command == "pictures":
         from benchmarks.results.pictures import draw_examples
 

@@ -20,8 +20,12 @@ RULES: Final = {
 }
 
 
-def reread(run: Run, *, model: Path, data: Path) -> None:
-    """Write reread.json: what each rule gives, and the scores with only these readings replaced."""
+def reread(run: Run, *, model: Path, data: Path, first: int = 0) -> None:
+    """Write reread.json: what each rule gives, and the scores with only these readings replaced.
+
+    With ``first``, so many images of the test split are read again without a division by length whatever
+    their reading, to see what that does to those that end by themselves.
+    """
     rows = DatasetReader(data).split("test")
     _, readings = run.readings("test")
     chosen = [index for index, reading in enumerate(readings) if len(reading.split()) >= LIMIT]
@@ -37,4 +41,13 @@ def reread(run: Run, *, model: Path, data: Path) -> None:
             "num_tokens": [len(tokens[index]) for index in chosen],
             "figures": text_figures(targets, tokens),
         }
-    write_json(run.path / "reread.json", {"num_reread": len(chosen), "rules": rules})
+    content: dict[str, object] = {"num_reread": len(chosen), "rules": rules}
+    if first:
+        found = BatchReader(model, RULES["no length norm"]).read(rows.pixels(range(first)))
+        content["first"] = {
+            "num_samples": first,
+            "num_changed": sum(new != old for new, old in zip(found, readings[:first], strict=True)),
+            "as read": text_figures(targets[:first], [reading.split() for reading in readings[:first]]),
+            "no length norm": text_figures(targets[:first], [reading.split() for reading in found]),
+        }
+    write_json(run.path / "reread.json", content)

@@ -86,7 +86,28 @@ def edit_distance(runs: Sequence[Run]) -> str:
             ]
             head = [f"{run.title}: {part['num_reread']} read again", "tokens read", "edits per token", "BLEU"]
             lines.append(table(head, rows, words=2))
+        if part and "first" in part:
+            lines.append(_reread_all(run, part["first"]))
     return "\n\n".join(lines)
+
+
+def _reread_all(run: Run, part: dict[str, Any]) -> str:
+    """The first images, read again whether they need it or not."""
+    head = [
+        f"{run.title}: first {part['num_samples']} of test, {part['num_changed']} readings change",
+        "edits per token",
+        "BLEU",
+        "exact match",
+    ]
+    keys = ("edit_distance", "bleu_moses", "exact_match")
+    rows = [
+        [
+            _RULES[rule],
+            *(score(key, Interval(**part[rule][key]), with_interval=True) for key in keys),
+        ]
+        for rule in ("as read", "no length norm")
+    ]
+    return table(head, rows)
 
 
 def subsets(runs: Sequence[Run]) -> str:
