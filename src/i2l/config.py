@@ -188,7 +188,8 @@ class TrainConfig(JsonConfig):
     # How images are seen, another way every time (see `i2l.training.augment`):
     shift_px: int = 0  # up to so many pixels off the middle
     zoom: float = 0.0  # larger or smaller, by up to this log
-    weight: float = 0.0  # thinner or bolder: grey levels of ink to a power of up to this log
+    blur_px: float = 0.0  # blurred, by up to this deviation
+    weight: float = 0.0  # ink times a factor of up to this log, down to half of it; blurred strokes widen
 
     # Arithmetic
     precision: Literal["float32", "bfloat16"] = "float32"  # of matrix products; weights are always float32

@@ -63,14 +63,33 @@ def test_a_zoom_of_one_changes_nothing():
     assert torch.equal(plain.pixels, zoomed.pixels)
 
 
-def test_weight_leaves_paper_and_full_ink():
-    image = np.array([[0, 100, 255]], dtype=np.uint8)
-    view = gather(image, weight=0.5)
+def test_weight_leaves_paper():
+    image = np.array([[0, 150, 255]], dtype=np.uint8)
+    view = gather(image, weight=0.8)
     middle = view.pixels[:, 7, 18:21]
-    assert set(middle[:, 0].tolist()) == {0}
+    assert middle[:, 0].min() == 0
+    assert 60 < middle[:, 0].max() < 90  # down to exp(-0.4) of the ink
     assert set(middle[:, 2].tolist()) == {255}
-    assert middle[:, 1].min() < 90
-    assert middle[:, 1].max() > 110
+    assert middle[:, 1].min() < 30
+    assert middle[:, 1].max() > 175
+
+
+def test_blur_moves_no_ink_and_spares_some_images():
+    view = gather(np.zeros((1, 1), dtype=np.uint8), blur_px=1.5)
+    ink = 1 - view.pixels.float() / 255
+    assert ink.sum(dim=(1, 2)).allclose(torch.ones(300), atol=0.06)
+    assert ink.amax(dim=(1, 2)).max() > 0.99
+    assert ink.amax(dim=(1, 2)).min() < 0.12
+    rows, columns = ink.sum(2)[:, 3:12], ink.sum(1)[:, 15:24]
+    torch.testing.assert_close(rows, columns, rtol=0, atol=0.03)  # the same in both directions
+    torch.testing.assert_close(rows, rows.flip(1), rtol=0, atol=0.03)
+
+
+def test_blur_then_weight_makes_strokes_bolder():
+    image = np.full((9, 3), 255, dtype=np.uint8)
+    image[:, 1] = 0
+    bold = (gather(image, blur_px=1.0, weight=1.0).pixels < 128).sum(dim=(1, 2))
+    assert bold.max() >= 2 * 9
 
 
 def test_cells_are_covered_as_the_boxes_lie():

@@ -1,13 +1,16 @@
-"""Images seen another way every time: off the middle, larger or smaller, thinner or bolder; on the device."""
+"""Images seen another way every time: elsewhere, larger or smaller, softer, lighter or heavier."""
 
 import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import conv2d
 
 from i2l.images.canvas import WHITE
 from i2l.model.canvas import Window, centred_places, gather_windows
+
+BLUR_REACH_PX = 4
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,7 @@ class Augmentation:
 
     shift_px: int = 0
     zoom: float = 0.0
+    blur_px: float = 0.0
     weight: float = 0.0
 
 
@@ -60,10 +64,14 @@ def gather_view(
         pixels = gather_windows(
             storage, offsets, sizes, window=window, canvas_shape=canvas_shape, places=(top, left)
         )
-    if augmentation.weight:
-        chance = torch.rand(len(sizes), 1, 1, device=device)
-        ink = 1 - pixels / WHITE
-        pixels = (WHITE * (1 - ink ** torch.exp(augmentation.weight * (2 * chance - 1)))).round().byte()
+    if augmentation.blur_px or augmentation.weight:
+        ink = 1 - pixels.float() / WHITE
+        if augmentation.blur_px:
+            ink = _blur(ink, augmentation.blur_px * torch.rand(len(sizes), device=device))
+        if augmentation.weight:
+            chance = torch.rand(len(sizes), 1, 1, device=device)
+            ink = (ink * torch.exp(augmentation.weight * (1.5 * chance - 0.5))).clamp(max=1)
+        pixels = (WHITE * (1 - ink)).round().byte()
     return View(pixels, top.float(), left.float(), zoom)
 
 
@@ -88,6 +96,20 @@ def _gather_zoomed(
             index = torch.where(inside, starts + row * widths + column, white)
             mixed = mixed + storage[index] * (row_share * (1 - (columns - column).abs()))
     return mixed.round().byte()
+
+
+def _blur(ink: Tensor, deviations_px: Tensor) -> Tensor:
+    """Blur each image by its own deviation, of up to about two pixels: (B, H, W)."""
+    places = torch.arange(-BLUR_REACH_PX, BLUR_REACH_PX + 1, device=ink.device)
+    bells = torch.exp(-0.5 * (places / deviations_px.clamp(min=0.1).unsqueeze(1)) ** 2)
+    bells = (bells / bells.sum(dim=1, keepdim=True)).unsqueeze(1)  # (B, 1, places)
+    blurred = ink.unsqueeze(0)  # images as channels, each with a kernel of its own
+    for kernels, padding in (
+        (bells.unsqueeze(3), (BLUR_REACH_PX, 0)),
+        (bells.unsqueeze(2), (0, BLUR_REACH_PX)),
+    ):
+        blurred = conv2d(blurred, kernels, padding=padding, groups=len(ink))
+    return blurred.squeeze(0)
 
 
 def cover_cells(boxes: Tensor, view: View, *, cell_px: int) -> Tensor:

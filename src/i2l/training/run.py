@@ -214,7 +214,12 @@ def build_trainer(
         objective=config.objective,
         precision=training.precision,
         fast=engine != "plain",
-        augmentation=Augmentation(shift_px=training.shift_px, zoom=training.zoom, weight=training.weight),
+        augmentation=Augmentation(
+            shift_px=training.shift_px,
+            zoom=training.zoom,
+            blur_px=training.blur_px,
+            weight=training.weight,
+        ),
     )
     return Trainer(
         config=config,
