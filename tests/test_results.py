@@ -2,11 +2,14 @@
 
 import gzip
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from benchmarks.results import mistakes, store
+from benchmarks.results.add import publishable, reduce_curve
 from benchmarks.results.curves import draw_curves
 from benchmarks.results.page import TABLES, fill_page, render_pages
 from benchmarks.results.store import load_runs
@@ -47,9 +50,10 @@ def test_every_run_is_complete(run: store.Run) -> None:
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
 def test_nothing_of_the_data_is_published(run: store.Run) -> None:
     for path in run.path.glob("*.json"):
-        text = path.read_text(encoding="utf-8")
-        assert '"target":' not in text
-        assert "/" not in json.loads(text).get("source", "")
+        content = json.loads(path.read_text(encoding="utf-8"))
+        assert not content.keys() & {"source", "samples"} or path.name == "mistakes.json"
+        longest = max(map(len, re.findall(r'"((?:[^"\\\\]|\\\\.)*)"', path.read_text(encoding="utf-8"))))
+        assert longest < 120  # names and tokens, no formulas
 
 
 def test_a_page_without_runs_says_so() -> None:
@@ -57,6 +61,61 @@ def test_a_page_without_runs_says_so() -> None:
     assert fill_page(page, []) == "<!-- table: localization -->\n\nNot measured yet.\n\n<!-- end -->"
     assert "Learning curves" in draw_curves([])
     assert {"bars", "test-scores", "verdicts"} <= TABLES.keys()
+
+
+def test_a_run_without_init_model_is_set_beside_its_like(tmp_path: Path) -> None:
+    for name, source in (("nopool", "nopool"), ("nopool-no-init", "nopool-first")):
+        shutil.copytree(store.FOLDER / source, tmp_path / name)
+    row = next(line for line in TABLES["init-model"](load_runs(tmp_path)).splitlines() if "NOPOOL" in line)
+    with_init, without = (load_runs(tmp_path)[n].figures()["bleu_moses"].value for n in (0, 1))
+    assert f"{100 * with_init:.2f} % | {100 * without:.2f} %" in row
+    assert f"{100 * (with_init - without):+.2f} (" in row
+
+
+def test_a_curve_has_the_minutes_of_its_validations() -> None:
+    train = {
+        "kind": "train",
+        "loss": 1.0,
+        "token_accuracy": 0.5,
+        "teacher_forced_bleu": 0.5,
+        "learning_rate": 1e-4,
+        "images_per_s": 100.0,
+    }
+    seen = {
+        "kind": "validation/greedy",
+        "bleu": 0.8,
+        "edit_distance": 0.1,
+        "exact_match": 0,
+        "num_formulas": 9,
+    }
+    rows = [train | {"step": 100, "elapsed_s": 60.0}, seen | {"step": 150}]
+    rows.append(train | {"step": 200, "elapsed_s": 180.0})
+    curve = reduce_curve(rows)
+    assert curve["train"]["minutes"] == [1, 3]
+    assert [(row["minutes"], row["search"]) for row in curve["validation"]] == [(2, "greedy")]
+
+
+def test_results_are_published_without_formulas() -> None:
+    results = {
+        "format": "f",
+        "versions": {},
+        "options": {"processes": 2, "rounds": 10},
+        "num_samples": 6,
+        "figures": {"x": {"value": 0.123456789, "low": 0.0, "high": 1.0}},
+        "by_length": [],
+        "by_construct": [],
+        "curves": [],
+        "by_token": [],
+        "confusions": [{"target": "a", "prediction": "b", "count": 2, "samples": ["7"]}],
+        "faults": {"missing": {"count": 1, "places": ["7"]}},
+        "samples": {"target": ["x"] * 6, "counts": {"edits_per_token": [0.0, 9.0, 9.0, 9.0, 9.0, 9.0]}},
+    }
+    kept = publishable(results)
+    assert "samples" not in kept
+    assert kept["faults"] == {"missing": 1}
+    assert kept["options"] == {"rounds": 10}
+    assert kept["figures"]["x"]["value"] == 0.123457
+    assert kept["edit_distance_without_worst"]["value"] == 0
 
 
 def test_files_do_not_depend_on_the_hour(tmp_path: Path) -> None:

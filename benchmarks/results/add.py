@@ -59,7 +59,7 @@ def add_run(
     """
     folder.mkdir(parents=True, exist_ok=True)
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    curve = _curve(rows)
+    curve = reduce_curve(rows)
     write_json(folder / "curve.json", curve)
     settings = _describe(rows, curve, config=config, data=data)
     write_json(folder / "run.json", {"title": title, **settings, "hardware": hardware, "note": note})
@@ -165,7 +165,8 @@ def _describe(
     }
 
 
-def _curve(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def reduce_curve(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """What is plotted of metrics.jsonl, with minutes also for validations."""
     train = [row for row in rows if row["kind"] == "train"]
     clock = [row["step"] for row in train], [row["elapsed_s"] / 60 for row in train]
     validation = [
