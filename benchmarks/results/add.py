@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+import yaml
 
 from benchmarks.results.mistakes import count_mistakes, count_signs
 from benchmarks.results.store import COUNTS, write_json
@@ -19,7 +20,6 @@ from i2l.errors import I2LError
 from i2l.evaluation.bootstrap import bootstrap_figures
 from i2l.evaluation.figures import available_figures
 from i2l.evaluation.text_metrics import text_columns
-from i2l.training.settings import resolve_config
 
 Json: TypeAlias = Any
 
@@ -143,13 +143,12 @@ def text_figures(targets: list[list[str]], readings: list[list[str]]) -> dict[st
 def _describe(
     rows: list[dict[str, Any]], curve: dict[str, Any], *, config: Path, data: Path
 ) -> dict[str, Any]:
-    resolved = resolve_config(file=config)
+    settings = yaml.safe_load(config.read_text(encoding="utf-8"))
     last = [row for row in rows if row["kind"] == "train"][-1]
     card = DatasetReader(data).card
-    batch = resolved.training.batch_size
     return {
-        "model": "strips" if resolved.model.pool_rows > 1 else "nopool",
-        "settings": resolved.to_dict(),
+        "model": "strips" if settings["model"]["pool_rows"] > 1 else "nopool",
+        "settings": settings,
         "data": {
             "recipe": card["plan"]["recipe"]["name"],
             "lists": [given["name"].split(".")[0] for given in card["plan"]["inputs"]],
@@ -158,7 +157,7 @@ def _describe(
         "steps": max(row["step"] for row in rows),
         "epochs": round(last["epochs"], 2),
         "minutes": curve["train"]["minutes"][-1],
-        "images_per_s": round(batch * last["step"] / last["elapsed_s"]),
+        "images_per_s": round(settings["training"]["batch_size"] * last["step"] / last["elapsed_s"]),
         "images_per_s_median": round(median(curve["train"]["images_per_s"])),
         "train_bleu": round(last["teacher_forced_bleu"], _DIGITS),
         "ase": round(last["ase"], 3),

@@ -195,7 +195,7 @@ def settings(runs: Sequence[Run]) -> str:
         return [label, *(value(run) for run in runs)]
 
     def of(section: str, *names: str) -> Callable[[Run], str]:
-        return lambda run: ", ".join(_setting(run.settings["settings"][section][name]) for name in names)
+        return lambda run: ", ".join(_setting(run.settings["settings"][section].get(name)) for name in names)
 
     rows = [
         row("training formulas", lambda run: f"{run.settings['data']['num_samples']['train']:,}"),
@@ -231,8 +231,10 @@ def _metric(key: str, system: dict[str, Any], with_interval: bool) -> str:
 
 
 def _setting(value: object) -> str:
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         return ", ".join(map(str, value)) or NOTHING
+    if value is None:  # a setting that did not exist yet
+        return NOTHING
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
