@@ -33,7 +33,12 @@ def differences(runs: Sequence[Run]) -> str:
     """Runs against each other on the same samples."""
     by_name = {run.name: run for run in runs}
     names = [("nopool-first", "nopool"), ("nopool", "strips")]
-    names += [(name, name.removesuffix("-no-init")) for name in by_name if name.endswith("-no-init")]
+    names += [
+        (name, name.removesuffix(change))
+        for change in ("-no-init", "-paper-optimizer")
+        for name in by_name
+        if name.endswith(change)
+    ]
     pairs = [(by_name[a], by_name[b]) for a, b in names if a in by_name and b in by_name]
     found = [paired_bootstrap(first.counts, second.counts, COMPARED) for first, second in pairs]
     rows = []
