@@ -11,6 +11,17 @@ from i2l.evaluation.figures import FIGURES, Figure, Interval
 from i2l.explain.localization import METRICS, format_metric
 
 _SUBSETS: Final = ("bleu_moses", "tolerant_match", "strict_match", "character_f1")
+_ATTENTION: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
+    "mean_cells": ("cells that hold 90 % of a step's attention, mean", "{:.2f}".format),
+    "share_up_to_four": ("steps with at most four such cells", "{:.1%}".format),
+    "around_peak": ("attention within one cell of the peak", "{:.1%}".format),
+    "order_correlation": ("step and place from left to right, Spearman", "{:.3f}".format),
+    "right": ("steps that go on to the right", "{:.1%}".format),
+    "still": ("... stay", "{:.1%}".format),
+    "left": ("... go back", "{:.1%}".format),
+    "empty_eos": ("looks at a cell without ink at the end token", "{:.1%}".format),
+    "ase": ("ASE_N (the authors: NOPOOL 4.58, STRIPS 5.38)", "{:.2f}".format),
+}
 _RULES: Final = {
     "as read": "as read",
     "guard": "guard: well-formed, and repetition stopped",
@@ -150,6 +161,11 @@ def localization(runs: Sequence[Run]) -> str:
             for key, label in METRICS.items()
         ]
         lines.append(table(head, rows))
+    rows = [
+        [words, *(shown(part["attention"][key]) for _, part in parts)]
+        for key, (words, shown) in _ATTENTION.items()
+    ]
+    lines.append(table(["attention", *(run.title for run, _ in parts)], rows))
     return "\n\n".join(lines)
 
 
