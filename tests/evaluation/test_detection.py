@@ -120,6 +120,11 @@ def test_nothing_to_find():
     assert found(row("ab"), []) == (0, 0.0)
 
 
+@pytest.mark.parametrize(("target", "prediction"), [("=a", "a="), ("a=b", "ab="), ("abc", "cba")])
+def test_neighbours_that_changed_places_are_not_right(target, prediction):
+    assert not detect_symbols(row(target), row(prediction), em_px=EM_PX).right
+
+
 @given(st.text("abc=+", min_size=1, max_size=12), st.text("abc=+", min_size=1, max_size=12))
 def test_f1_is_symmetric_and_bounded(target, prediction):
     there = detect_symbols(row(target), row(prediction), em_px=EM_PX)

@@ -2,7 +2,8 @@
 
 Both sides are rendered, with a box for every symbol. Symbols are matched one to one:
   - by name and order: those that a shortest edit script between the two sequences of names keeps;
-  - the rest by name and place: the assignment with the least distance, if it is no more than an em.
+  - the rest by name and place: the assignment with the least distance, if it is no more than an em and no
+    symbol beside them has changed sides.
 A match counts if the symbol is also in its place and of its size: its height above the baseline must fit
 one of the vertical shifts that large parts of the formula share, and a letter or digit must be as high as it
 should be.
@@ -106,7 +107,28 @@ def _match_rest(
             for i, j in zip(*linear_sum_assignment(distances), strict=True)
             if distances[i, j] <= _FAR_EM * em_px
         ]
-    return pairs
+    known = [pair for pair in matches if _has_place(target, prediction, pair)]
+    return [pair for pair in pairs if not _changed_sides(target, prediction, pair, known)]
+
+
+def _changed_sides(
+    target: Sequence[Symbol],
+    prediction: Sequence[Symbol],
+    pair: tuple[int, int],
+    known: Sequence[tuple[int, int]],
+) -> bool:
+    """Say whether a symbol beside the first one of a pair is on the other side of the second."""
+    if not known:
+        return False
+    sides = []
+    for symbols, index, others in (
+        (target, pair[0], [i for i, _ in known]),
+        (prediction, pair[1], [j for _, j in known]),
+    ):
+        own, boxes = _boxes(symbols, [index])[0], _boxes(symbols, others)
+        level = (boxes[:, 1] < own[3]) & (own[1] < boxes[:, 3])
+        sides.append(np.where(level, np.sign(boxes[:, [0, 2]].sum(axis=1) - own[0] - own[2]), 0))
+    return bool((sides[0] * sides[1] < 0).any())
 
 
 def _boxes(symbols: Sequence[Symbol], indices: Sequence[int]) -> Array:
