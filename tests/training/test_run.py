@@ -32,22 +32,30 @@ def assert_same_weights(run, other):
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
+def memorise(run, *, max_steps, **settings):
+    """Learn 64 formulas by heart, and validate on them."""
+    settings = {
+        "batch_size": 16,
+        "beta1": 0.9,
+        "clip_norm": 1.0,
+        "schedule": "cosine",
+        "warmup_steps": 20,
+        "max_steps": max_steps,
+        "log_every": 100,
+        "validate_every": max_steps,
+    } | settings
+    return train(make_dataset(64, num_validation=64), out=run, config=small_config(**settings), options=CPU)
+
+
 @pytest.mark.slow
 def test_64_formulas_are_memorised(tmp_path):
-    config = small_config(
+    result = memorise(
+        tmp_path / "run",
         model={"lstm_units": 128, "init_units": 48},
-        batch_size=16,
         learning_rate=4e-3,
-        beta1=0.9,
         beta2=0.99,
-        clip_norm=1.0,
-        schedule="cosine",
-        warmup_steps=20,
         max_steps=600,
-        log_every=100,
-        validate_every=600,
     )
-    result = train(make_dataset(64, num_validation=64), out=tmp_path / "run", config=config, options=CPU)
     assert result.finished
     assert result.metrics["exact_match"] == 1.0
     assert result.metrics["bleu"] == 1.0
@@ -57,7 +65,8 @@ def test_64_formulas_are_memorised(tmp_path):
 @pytest.mark.slow
 def test_the_transformer_memorises_too(tmp_path):
     """With images of other places, sizes and weights in every step."""
-    config = small_config(
+    result = memorise(
+        tmp_path / "run",
         model={
             "network": "transformer",
             "height_px": 48,
@@ -68,23 +77,15 @@ def test_the_transformer_memorises_too(tmp_path):
             "decoder_layers": 2,
             "decoder_heads": 4,
         },
-        batch_size=16,
         learning_rate=3e-3,
         optimizer="adamw",
-        beta1=0.9,
         beta2=0.98,
-        clip_norm=1.0,
-        schedule="cosine",
-        warmup_steps=20,
         max_steps=800,
-        log_every=100,
-        validate_every=800,
         window_step=2,
         shift_px=3,
         zoom=0.1,
         weight=0.2,
     )
-    result = train(make_dataset(64, num_validation=64), out=tmp_path / "run", config=config, options=CPU)
     assert result.metrics["exact_match"] > 0.9
 
 
@@ -173,6 +174,20 @@ def test_a_loss_that_is_not_a_number_stops_the_run(tmp_path, dataset, capsys):
     assert re.search(r"holds the training samples (\d+, ){7}\d+\.", str(error.value))
     assert "step-00000003" in str(error.value)
     assert all(torch.equal(weight, good[name]) for name, weight in final_weights(run).items())
+
+
+def test_a_run_from_before_a_setting_existed_goes_on(tmp_path, dataset):
+    run = tmp_path / "run"
+    train(dataset, out=run, config=small_config(max_steps=2), options=CPU)
+    file = last_checkpoint(run) / "config.json"
+    content = json.loads(file.read_text())
+    for section, name in (("model", "network"), ("model", "depths"), ("training", "emphasis")):
+        del content[section][name]
+    file.write_text(json.dumps(content))
+    assert train(dataset, out=run, config=small_config(max_steps=4), options=CPU).step == 4
+    with pytest.raises(CheckpointError, match="training.emphasis was"):
+        emphasis = small_config(max_steps=6, emphasis=["memory=2"])
+        train(dataset, out=run, config=emphasis, options=CPU)
 
 
 def test_a_new_run_begins_with_the_weights_of_another(tmp_path, dataset):

@@ -22,7 +22,7 @@ from i2l.training.optimizer import (
     set_learning_rate,
 )
 from i2l.training.sampler import Sampler, SamplerState
-from i2l.training.settings import RunConfig
+from i2l.training.settings import SECTIONS, RunConfig
 from i2l.training.shapes import BatchShape
 
 ORDER_FIELDS = ("seed", "batch_size", "length_classes", "window_step", "min_shape_batches", "emphasis")
@@ -190,12 +190,15 @@ class Trainer:
 
 
 def changed_settings(checkpoint: Checkpoint, config: RunConfig) -> dict[str, str]:
-    """Describe each setting that is not as the checkpoint has it, by its name."""
+    """Describe each setting that is not as the checkpoint has it, by its name.
+
+    One that did not exist yet when the checkpoint was written had its default then.
+    """
     changed = {}
     for section, fields in config.to_dict().items():
+        earlier = SECTIONS[section].from_dict(checkpoint.config[section]).to_dict()
         for name, now in fields.items():
-            before = checkpoint.config[section].get(name)
-            before = tuple(before) if isinstance(before, list) else before
+            before = earlier[name]
             if before != now:
                 changed[f"{section}.{name}"] = f"{section}.{name} was {before}, is now {now}"
     return changed
