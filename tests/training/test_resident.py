@@ -53,6 +53,16 @@ def test_labels_are_respelt_on_request():
         assert " ".join(vocabulary.decode(token_ids[0].tolist())) == expected
 
 
+def test_boxes_lie_beside_their_tokens():
+    split = MemorySplit(["a b", "c"], [np.zeros((2, 2), np.uint8)] * 2)
+    split.token_boxes = lambda: np.array([[1, 2, 3, 4], [0, 0, 0, 0], [5, 6, 7, 8]], np.int16)
+    boxes = load(split, boxes=True).boxes(torch.tensor([1, 0]), num_tokens=3)
+    assert boxes.tolist() == [[[5, 6, 7, 8], [0] * 4, [0] * 4], [[1, 2, 3, 4], [0] * 4, [0] * 4]]
+    split.token_boxes = lambda: None
+    with pytest.raises(DataError, match="guidance needs the boxes"):
+        load(split, boxes=True)
+
+
 def test_targets_end_and_are_padded_with_eos():
     data = load(MemorySplit(["a b", "c", "b b b"], [np.zeros((2, 2), np.uint8)] * 3))
     token_ids, lengths = data.targets(torch.tensor([2, 0, 1]), num_tokens=5)

@@ -79,7 +79,8 @@ class ResidentSplit:
                 match; for judging, never for training.
 
         Raises:
-            DataError: if an image is larger than the canvas inside its frame.
+            DataError: if an image is larger than the canvas inside its frame, or boxes are asked for and
+                there are none.
             UnknownTokenError: for a token outside the vocabulary, unless ``unknown_tokens``.
         """
         self.canvas_shape = canvas_shape
@@ -96,7 +97,8 @@ class ResidentSplit:
         self._sizes = torch.from_numpy(self.sizes).to(device)
         formulas = [respell(f) for f in split.formulas] if spelling == "im2latex" else split.formulas
         self._load_tokens(formulas, vocabulary, unknown_tokens, device)
-        self._load_boxes(split.token_boxes() if boxes else None, device)
+        if boxes:
+            self._load_boxes(split.token_boxes(), device)
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -124,19 +126,19 @@ class ResidentSplit:
 
     def targets(self, indices: Tensor, *, num_tokens: int) -> tuple[Tensor, Tensor]:
         """Give the token ids (B, num_tokens), ended and padded with eos, and their lengths (B,) with eos."""
-        lengths = self._lengths[indices]
-        steps = torch.arange(num_tokens, device=indices.device)
-        places = self._token_starts[indices, None] + steps
-        inside = steps < lengths[:, None]
-        return torch.take(self._token_ids, torch.where(inside, places, 0)).long(), lengths
+        places = self._token_places(indices, num_tokens)
+        return torch.take(self._token_ids, places).long(), self._lengths[indices]
 
     def boxes(self, indices: Tensor, *, num_tokens: int) -> Tensor:
         """Give the boxes of the tokens in their images, (B, num_tokens, 4); empty ones where unknown."""
+        boxes: Tensor = self._boxes[self._token_places(indices, num_tokens)].float()
+        return boxes
+
+    def _token_places(self, indices: Tensor, num_tokens: int) -> Tensor:
+        """Give where the tokens of samples lie in the buffers, (B, num_tokens); behind the last one, at eos."""
         steps = torch.arange(num_tokens, device=indices.device)
         inside = steps < self._lengths[indices, None]
-        places = torch.where(inside, self._token_starts[indices, None] + steps, 0)
-        boxes: Tensor = self._boxes[places].float()
-        return boxes
+        return torch.where(inside, self._token_starts[indices, None] + steps, 0)
 
     def _check_sizes(self) -> None:
         inner = np.array(self.canvas_shape) - 2 * FRAME_PX
@@ -167,8 +169,10 @@ class ResidentSplit:
     def _load_boxes(self, boxes: NDArray[np.int16] | None, device: torch.device) -> None:
         """Put boxes where the token ids are: eos has none."""
         if boxes is None:
-            self._boxes = torch.zeros(1, 4, dtype=torch.int16, device=device)
-            return
+            raise DataError(
+                "objective.guidance needs the boxes of tokens, and no dataset here has them; build one with "
+                "--boxes, or leave guidance out."
+            )
         starts = self._token_starts.cpu().numpy()
         first = np.concatenate([[0], np.cumsum(self.lengths - 1)[:-1]])
         rows = np.arange(len(boxes)) + np.repeat(starts - first, self.lengths - 1)
