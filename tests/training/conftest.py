@@ -42,7 +42,7 @@ class MemoryDataset:
         self.vocabulary, self._splits = vocabulary, splits
         self.splits = tuple(splits)
 
-    def split(self, name):
+    def split(self, name, *, jobs=None):
         return self._splits[name]
 
 

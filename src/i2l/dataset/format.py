@@ -7,7 +7,6 @@ complete.
 """
 
 import json
-import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -122,6 +121,11 @@ class Split:
         columns = [self._column(name).to_numpy() for name in ("height", "width")]
         return np.stack(columns, axis=1).astype(np.int32)
 
+    @cached_property
+    def num_tokens(self) -> npt.NDArray[np.int64]:
+        """How many tokens each formula has."""
+        return np.array([formula.count(" ") + 1 for formula in self.formulas], dtype=np.int64)
+
     def boxes(self, indices: Sequence[int]) -> list[list[Box | None] | None]:
         """Give the boxes of each token of some samples; None for a sample or token without."""
         if self._boxes is None:
@@ -133,8 +137,7 @@ class Split:
         """Give the boxes of all tokens of all samples, (sum of tokens, 4); empty for a token without one."""
         if self._boxes is None:
             return None
-        counts = np.array([formula.count(" ") + 1 for formula in self.formulas])
-        starts = np.concatenate([[0], np.cumsum(counts)])
+        starts = np.concatenate([[0], np.cumsum(self.num_tokens)])
         table = np.zeros((starts[-1], 4), dtype=np.int16)
         samples = self._boxes.combine_chunks()
         known = np.flatnonzero(samples.is_valid().to_numpy(zero_copy_only=False))
@@ -173,7 +176,7 @@ class Split:
     def _load(self, indices: npt.NDArray[np.int64], jobs: int | None) -> PixelBuffer:
         shapes = self.sizes[indices]
         stored = self.stored(indices, pixel_offsets(shapes))
-        return load_pixels(stored, shapes, jobs=jobs or os.cpu_count() or 1)
+        return load_pixels(stored, shapes, jobs=jobs)
 
     def stored(self, indices: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> list[StoredSamples]:
         """Say which files hold the pixels of some samples, with where in a buffer each shall go."""

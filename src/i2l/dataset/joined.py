@@ -44,18 +44,21 @@ class JoinedDataset:
         """Names of the splits that any of them has."""
         return tuple(dict.fromkeys(name for reader in self._readers for name in reader.splits))
 
-    def split(self, name: str) -> "Split | PreparedSplit | JoinedSplit":
-        """Open a split: of all datasets if it is the training split, else of the first that has it."""
+    def split(self, name: str, *, jobs: int | None = None) -> "Split | PreparedSplit | JoinedSplit":
+        """Open a split: of all datasets if it is the training split, else of the first that has it.
+
+        Images that must be prepared are, by so many processes; one for each core if None.
+        """
         having = [reader for reader in self._readers if name in reader.splits]
         if name != TRAIN or len(having) == 1:
-            return self._prepared(having[0].split(name))
-        return JoinedSplit([self._prepared(reader.split(name)) for reader in having])
+            return self._prepared(having[0].split(name), jobs)
+        return JoinedSplit([self._prepared(reader.split(name), jobs) for reader in having])
 
-    def _prepared(self, split: Split) -> Split | PreparedSplit:
+    def _prepared(self, split: Split, jobs: int | None) -> Split | PreparedSplit:
         """Prepare the images, unless all are in the paper's style, which comes out as it goes in."""
         if set(split.styles) == {PAPER_TEXT}:
             return split
-        return PreparedSplit(split, canvas_shape=self._canvas_shape)
+        return PreparedSplit(split, canvas_shape=self._canvas_shape, jobs=jobs)
 
 
 class JoinedSplit:
@@ -86,9 +89,7 @@ class JoinedSplit:
             return None
         return np.concatenate(
             [
-                np.zeros((sum(formula.count(" ") + 1 for formula in part.formulas), 4), np.int16)
-                if table is None
-                else table
+                np.zeros((part.num_tokens.sum(), 4), np.int16) if table is None else table
                 for part, table in zip(self._parts, tables, strict=True)
             ]
         )

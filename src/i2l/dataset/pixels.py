@@ -99,22 +99,33 @@ def decode(samples: StoredSamples) -> Iterator[Pixels]:
         ) from error
 
 
-def load_pixels(files: Sequence[StoredSamples], shapes: npt.NDArray[np.int32], *, jobs: int) -> PixelBuffer:
-    """Decode samples of many files, with several processes if there are many, into one buffer.
+def load_pixels(
+    files: Sequence[StoredSamples], shapes: npt.NDArray[np.int32], *, jobs: int | None
+) -> PixelBuffer:
+    """Decode samples of many files into one buffer; processes as in `fill_buffer`.
 
     Raises:
         DatasetError: if a file is damaged, or memory or the room for temporary files does not suffice.
     """
     offsets = pixel_offsets(shapes)
-    few = len(shapes) < MIN_SAMPLES_FOR_PROCESSES
-    data, _ = fill_buffer(int(offsets[-1]), files, fill_pixels, jobs=1 if few else jobs)
+    data, _ = fill_buffer(int(offsets[-1]), files, fill_pixels, jobs=jobs)
     return PixelBuffer(data, offsets, shapes)
 
 
 def fill_buffer(
-    num_pixels: int, files: Sequence[StoredSamples], fill: Callable[[Pixels, StoredSamples], T], *, jobs: int
+    num_pixels: int,
+    files: Sequence[StoredSamples],
+    fill: Callable[[Pixels, StoredSamples], T],
+    *,
+    jobs: int | None,
 ) -> tuple[Pixels, list[tuple[StoredSamples, T]]]:
-    """Let ``fill`` write samples to their places in a buffer, by several processes if ``jobs`` says so.
+    """Let ``fill`` write samples to their places in a buffer, with several processes if there are many.
+
+    Args:
+        num_pixels: size of the buffer.
+        files: the samples, with their places.
+        fill: writes some of them.
+        jobs: processes; one for each core if None.
 
     Returns:
         The buffer, and what ``fill`` gave for each piece of the samples.
@@ -122,6 +133,8 @@ def fill_buffer(
     Raises:
         DatasetError: if memory or the room for temporary files does not suffice.
     """
+    num_samples = sum(len(samples.places) for samples in files)
+    jobs = (jobs or os.cpu_count() or 1) if num_samples >= MIN_SAMPLES_FOR_PROCESSES else 1
     if jobs == 1:
         data = np.empty(num_pixels, dtype=np.uint8)
         return data, [(samples, fill(data, samples)) for samples in files]

@@ -4,7 +4,6 @@
 known here. Images in the paper's style come out as they went in.
 """
 
-import os
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -14,7 +13,6 @@ import numpy.typing as npt
 from i2l.dataset.draw import style_from_text
 from i2l.dataset.format import Split
 from i2l.dataset.pixels import (
-    MIN_SAMPLES_FOR_PROCESSES,
     PixelBuffer,
     StoredSamples,
     decode,
@@ -58,12 +56,11 @@ class PreparedSplit:
         offsets = pixel_offsets(room)
         indices = np.arange(len(room))
         numbers = dict(zip(offsets[:-1].tolist(), indices, strict=True))
-        few = len(room) < MIN_SAMPLES_FOR_PROCESSES
         self._data, pieces = fill_buffer(
             int(offsets[-1]),
             split.stored(indices, offsets[:-1]),
             partial(_fill_prepared, canvas_shape),
-            jobs=1 if few else jobs or os.cpu_count() or 1,
+            jobs=jobs,
         )
         done = [Preparation()] * len(room)
         for samples, prepared in pieces:
@@ -90,6 +87,11 @@ class PreparedSplit:
         """`file:line` of the input, of each sample."""
         return [self._split.ids[index] for index in self._kept]
 
+    @property
+    def num_tokens(self) -> npt.NDArray[np.int64]:
+        """How many tokens each formula has."""
+        return self._split.num_tokens[self._kept]
+
     def load_all(self, *, jobs: int | None = None) -> PixelBuffer:
         """Give the prepared images."""
         return PixelBuffer(self._data, self._offsets, self.sizes)
@@ -99,12 +101,12 @@ class PreparedSplit:
         boxes = self._split.token_boxes()
         if boxes is None:
             return None
-        counts = np.array([formula.count(" ") + 1 for formula in self._split.formulas])
+        counts = self._split.num_tokens
         starts = np.cumsum(counts) - counts
         rows = np.concatenate([np.arange(starts[i], starts[i] + counts[i]) for i in self._kept])
         corners = np.array([(one.left_px, one.top_px) * 2 for one in self._done])
         scales = np.array([one.scale for one in self._done])
-        repeats = counts[self._kept]
+        repeats = self.num_tokens
         chosen = boxes[rows]
         moved = (chosen - corners.repeat(repeats, axis=0)) * scales.repeat(repeats)[:, None]
         empty = (chosen[:, 2] <= chosen[:, 0])[:, None]

@@ -56,8 +56,8 @@ class Dataset(Protocol):
     def splits(self) -> Sequence[str]:
         """The names of its splits."""
 
-    def split(self, name: str) -> Split:
-        """Open one of them."""
+    def split(self, name: str, *, jobs: int | None) -> Split:
+        """Open one of them, with so many processes if that takes work."""
 
 
 @dataclass(frozen=True)
@@ -261,12 +261,13 @@ def _load(
     boxes: bool = False,
     unknown_tokens: bool = False,
 ) -> ResidentSplit:
+    jobs = max(1, (os.cpu_count() or 1) // processes.count_here)
     return ResidentSplit(
-        dataset.split(name),
+        dataset.split(name, jobs=jobs),
         vocabulary=dataset.vocabulary,
         canvas_shape=config.model.canvas_shape,
         device=processes.device,
-        jobs=max(1, (os.cpu_count() or 1) // processes.count_here),
+        jobs=jobs,
         spelling=spelling,
         boxes=boxes,
         unknown_tokens=unknown_tokens,
