@@ -120,6 +120,15 @@ class ModelConfig(JsonConfig):
         """The side of one of the encoder's cells."""
         return int(2 ** len(self.channels))
 
+    def near_cells(self, first_px: int, last_px: int, *, num_cells: int) -> tuple[int, int]:
+        """Give, along an axis, the first cell that a transformer needs for ink from and to these pixels.
+
+        Returns:
+            That cell, and the one after the last.
+        """
+        first, last = first_px - self.reach_px, last_px + self.reach_px
+        return max(first // self.cell_px, 0), min(last // self.cell_px + 1, num_cells)
+
     @property
     def encoder_grid(self) -> tuple[int, int]:
         """Rows and columns of the encoder's cells, before feature pooling."""

@@ -51,11 +51,11 @@ def find_window(pixels: NDArray[np.uint8], config: ModelConfig) -> InkWindow:
 
 def _find_part(ink: NDArray[np.bool_], config: ModelConfig) -> InkWindow:
     """Find the cells near ink; a transformer has no others, and reads no frame."""
-    cell_px, reach_px, spans = config.cell_px, config.reach_px, []
+    cell_px, spans = config.cell_px, []
     for axis, cells in enumerate(config.grid):
         places = np.flatnonzero(ink.any(axis=1 - axis))
-        first, last = (places[0] - reach_px, places[-1] + reach_px) if len(places) else (0, 0)
-        spans.append((max(int(first) // cell_px, 0), min(int(last) // cell_px + 1, cells)))
+        first, last = (int(places[0]), int(places[-1])) if len(places) else (0, 0)
+        spans.append(config.near_cells(first, last, num_cells=cells))
     (top, bottom), (left, right) = spans
     numbers = np.arange(top, bottom)[:, None] * config.grid[1] + np.arange(left, right)
     return InkWindow(

@@ -42,22 +42,21 @@ class Pinpoint(Network):
     def encode(self, pixels: Tensor) -> dict[str, Tensor]:
         """Compute the memory from the part of the canvases that holds their ink."""
         area = pixels[:, FRAME_PX:-FRAME_PX, FRAME_PX:-FRAME_PX]
-        (top, bottom), (left, right) = (self._ink_cells(area, axis) for axis in (1, 2))
+        ink = (area < FAINT).any(dim=0)
+        (top, bottom), (left, right) = (
+            self._near_cells(ink.any(dim=1 - axis), cells) for axis, cells in enumerate(self.config.grid)
+        )
         cell_px = self.config.cell_px
         part = area[:, top * cell_px : bottom * cell_px, left * cell_px : right * cell_px]
         columns = torch.arange(left, right, device=pixels.device)
         rows = torch.arange(top, bottom, device=pixels.device).unsqueeze(1)
         return self.remember(part, (rows * self.config.grid[1] + columns).flatten())
 
-    def _ink_cells(self, area: Tensor, axis: int) -> tuple[int, int]:
-        """Give the first cell and the one after the last that are near ink, along an axis."""
-        places = (area < FAINT).any(dim=2 if axis == 1 else 1).any(dim=0).nonzero()
+    def _near_cells(self, inked: Tensor, num_cells: int) -> tuple[int, int]:
+        places = inked.nonzero()
         if not len(places):
             return 0, 1
-        reach_px = self.config.reach_px
-        first, last = int(places[0]) - reach_px, int(places[-1]) + reach_px
-        cells = area.shape[axis] // self.config.cell_px
-        return max(first // self.config.cell_px, 0), min(last // self.config.cell_px + 1, cells)
+        return self.config.near_cells(int(places[0]), int(places[-1]), num_cells=num_cells)
 
     def remember(self, pixels: Tensor, cells: Tensor) -> dict[str, Tensor]:
         """Compute the memory from a part of canvases, (B, h, w), and the numbers of its cells, (N,)."""
