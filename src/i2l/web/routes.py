@@ -1,5 +1,7 @@
 """The routes of the API: thin, each a few lines around what it calls."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -67,6 +69,15 @@ def _body(model: type[schemas.ReadOptions], field: str, schema: dict[str, Any]) 
     return {"requestBody": {"required": True, "content": content}}
 
 
+@asynccontextmanager
+async def _uploaded(request: Request, *, max_bytes: int) -> AsyncIterator[bytes]:
+    """Give the body of a request, whose bytes are set aside until it is answered."""
+    state = _state(request)
+    size = declared_bytes(request, max_bytes=max_bytes)
+    with state.budget.reserve(size):
+        yield await read_body(request, max_bytes=size, timeout_s=state.options.timeout_s)
+
+
 _FILE = {"type": "string", "format": "binary", "description": "The image."}
 _FILES = {"type": "array", "items": _FILE, "minItems": 1, "maxItems": schemas.MAX_IMAGES}
 _ALWAYS = (401, 403, 421)
@@ -91,10 +102,7 @@ async def read(request: Request, options: Options) -> Response:
     into the query.
     """
     state = _state(request)
-    limit = state.options.max_upload_bytes
-    size = declared_bytes(request, max_bytes=limit)
-    with state.budget.reserve(size):
-        body = await read_body(request, max_bytes=size, timeout_s=state.options.timeout_s)
+    async with _uploaded(request, max_bytes=state.options.max_upload_bytes) as body:
         image, options = await one_image(request, body, options)
         (result,) = await state.service.read(request, [image], options)
     if isinstance(result, ProblemError):
@@ -114,10 +122,7 @@ async def read_batch(request: Request, options: Options) -> Response:
     An image that cannot be read gets a problem in its place.
     """
     state = _state(request)
-    limit = BATCH_UPLOADS * state.options.max_upload_bytes
-    size = declared_bytes(request, max_bytes=limit)
-    with state.budget.reserve(size):
-        body = await read_body(request, max_bytes=size, timeout_s=state.options.timeout_s)
+    async with _uploaded(request, max_bytes=BATCH_UPLOADS * state.options.max_upload_bytes) as body:
         images, options = await several_images(request, body, options)
         sound = [image for image in images if isinstance(image, bytes)]
         results = iter(await state.service.read(request, sound, options) if sound else [])
