@@ -7,6 +7,7 @@ import torch
 from i2l.config import ConfigError, ModelConfig, ObjectiveConfig, model_preset
 from i2l.images.canvas import FAINT, place_on_canvas
 from i2l.model.build import build_network
+from i2l.model.grid_encoder import HALVING_KERNEL, convolution, first_halving
 from i2l.model.objective import guidance_loss
 
 SMALL = {
@@ -129,3 +130,12 @@ def test_what_does_not_fit_together_is_refused():
         ModelConfig(network="transformer")
     with pytest.raises(ConfigError, match="decoder_units"):
         model_preset("pinpoint", decoder_units=390)
+
+
+def test_the_first_halving_as_a_product_is_the_convolution():
+    torch.manual_seed(0)
+    layer = convolution(1, 5, kernel=HALVING_KERNEL, stride=2)
+    with torch.no_grad():
+        layer.bias.normal_()
+    ink = torch.rand(3, 1, 32, 64)
+    assert torch.allclose(first_halving(layer, ink), layer(ink), atol=1e-6)

@@ -185,8 +185,8 @@ def test_a_run_from_before_a_setting_existed_goes_on(tmp_path, dataset):
         del content[section][name]
     file.write_text(json.dumps(content))
     assert train(dataset, out=run, config=small_config(max_steps=4), options=CPU).step == 4
-    with pytest.raises(CheckpointError, match="training.emphasis was"):
-        emphasis = small_config(max_steps=6, emphasis=["memory=2"])
+    emphasis = small_config(max_steps=6, emphasis=["memory=2"])
+    with pytest.raises(CheckpointError, match=r"training\.emphasis was"):
         train(dataset, out=run, config=emphasis, options=CPU)
 
 

@@ -6,6 +6,7 @@ no background to read: cells without ink take no part in attention.
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -40,8 +41,18 @@ class Block(nn.Module):
 
     def forward(self, grid: Tensor, near: Tensor) -> Tensor:
         """(B, C, H, W) and where ink is near, (B, 1, H, W), to the same shape."""
-        mixed: Tensor = grid + self.mix(functional.relu(self.look(grid)))
-        return mixed * near.to(mixed.dtype)  # autocast's products are narrower than the mask
+        mixed: Tensor = self.mix(functional.relu(self.look(grid)))
+        return torch.addcmul(grid, mixed, near.to(mixed.dtype))  # autocast's products are narrower
+
+
+def first_halving(layer: nn.Conv2d, ink: Tensor) -> Tensor:
+    """Compute a halving of a single channel, (B, 1, H, W) to (B, C, H / 2, W / 2), as a product of patches.
+
+    That is twice as fast as cuDNN, whose layouts are made for more channels.
+    """
+    padded = functional.pad(ink.squeeze(1), ((HALVING_KERNEL - 1) // 2,) * 4)
+    patches = padded.unfold(1, HALVING_KERNEL, 2).unfold(2, HALVING_KERNEL, 2).flatten(3)
+    return functional.linear(patches, layer.weight.flatten(1), layer.bias).permute(0, 3, 1, 2)
 
 
 class GridEncoder(nn.Module):
@@ -75,8 +86,8 @@ class GridEncoder(nn.Module):
         for index, (halve, blocks) in enumerate(zip(self.halvings, self.stages, strict=True)):
             reach = self.reach_px if index == 0 else 0
             near = functional.max_pool2d(near, 2 + 2 * reach, 2, reach)
-            # tensor cores want channels last; all layers keep the order that they find
-            grid = functional.relu(halve(grid)).contiguous(memory_format=torch.channels_last)
+            as_product = index == 0 and grid.is_cuda  # channels last, and all layers keep that order
+            grid = functional.relu(first_halving(cast(nn.Conv2d, halve), grid) if as_product else halve(grid))
             grid = grid * near.to(grid.dtype)
             for block in blocks:  # type: ignore[attr-defined]
                 grid = block(grid, near)

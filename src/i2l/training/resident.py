@@ -135,7 +135,7 @@ class ResidentSplit:
         return boxes
 
     def _token_places(self, indices: Tensor, num_tokens: int) -> Tensor:
-        """Give where the tokens of samples lie in the buffers, (B, num_tokens); behind the last one, at eos."""
+        """Give where the tokens of samples lie in the buffers, (B, num_tokens): at eos behind the last."""
         steps = torch.arange(num_tokens, device=indices.device)
         inside = steps < self._lengths[indices, None]
         return torch.where(inside, self._token_starts[indices, None] + steps, 0)
