@@ -21,6 +21,10 @@ def write_model_card(folder: ModelFolder, parity: ParityResult, *, name: str) ->
         for key, value in sorted(folder.source["metrics"].items())
         if isinstance(value, int | float) and not isinstance(value, bool)
     ]
+    if config.network == "transformer":
+        decoder = f"{config.decoder_layers} transformer layers of {config.decoder_units} units"
+    else:
+        decoder = f"{config.lstm_layers} LSTM layers of {config.lstm_units} units"
     lines = [
         f"# {name}",
         "",
@@ -31,7 +35,7 @@ def write_model_card(folder: ModelFolder, parity: ParityResult, *, name: str) ->
         "```",
         "",
         f"- Network: canvas of {config.width_px} x {config.height_px} pixels, attention over {grid} "
-        f"locations, {config.lstm_layers} LSTM layers of {config.lstm_units} units, {num_tokens} tokens.",
+        f"locations, {decoder}, {num_tokens} tokens.",
         f"- Text of 12 pt at {folder.dpi:g} dpi; images of other sizes are scaled to that.",
         f"- Weights in {folder.precision}, {size_mb:.1f} MB; logits differ from the checkpoint's by "
         f"{parity.logits:.1e} (relative), attention by {parity.attention:.1e}.",
