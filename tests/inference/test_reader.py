@@ -165,10 +165,27 @@ def test_of_two_scales_the_surer_one_is_taken(reader, monkeypatch):
     """Half the size is hard to read: the model itself decides which form of the image to believe."""
     picture = draw_formula("y = x ^ { 2 } + c")
     right, wrong = (reader.prepare(picture, scale=scale)[0] for scale in (1.0, 0.55))
+    monkeypatch.setattr("i2l.inference.reader.SURE", 1.1)
     for forms in ([right, wrong], [wrong, right]):
         monkeypatch.setattr(reader, "prepare", lambda source, scale, forms=forms: forms)
         assert reader.read(picture).formula == "y = x ^ { 2 } + c"
         assert reader.read_many([picture])[0].formula == "y = x ^ { 2 } + c"
+
+
+@pytest.mark.parametrize(("sure", "searched"), [(0.0, 1), (1.1, 2)])
+def test_a_sure_reading_at_the_estimated_scale_stands(reader, monkeypatch, sure, searched):
+    picture = draw_formula("y = x ^ { 2 } + c")
+    forms = [reader.prepare(picture, scale=scale)[0] for scale in (0.9, 1.0)]
+    seen = []
+    search = reader._search
+    monkeypatch.setattr(reader, "prepare", lambda source, scale: forms)
+    monkeypatch.setattr(reader, "_search", lambda images: seen.extend(images) or search(images))
+    monkeypatch.setattr("i2l.inference.reader.SURE", sure)
+    assert reader.read(picture).formula == "y = x ^ { 2 } + c"
+    assert len(seen) == searched
+    assert seen[0] is forms[-1]
+    assert reader.read_many([picture, picture])[1].formula == "y = x ^ { 2 } + c"
+    assert len(seen) == 3 * searched
 
 
 def test_greedy_and_unguarded(checkpoint):
@@ -216,7 +233,7 @@ def test_no_model_in_the_box(monkeypatch, tmp_path):
 
 def test_the_model_in_the_box(monkeypatch, tmp_path, checkpoint):
     monkeypatch.setattr("i2l.inference.model_folder.BUNDLED", tmp_path)
-    for name in ("another", "world"):
+    for name in ("another", "pinpoint"):
         (tmp_path / name).symlink_to(checkpoint)
     assert Reader().read(draw_formula("a"), scale=1).latex == "a"
     assert Reader("another").model.path.name == "another"

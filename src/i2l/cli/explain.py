@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from i2l.errors import I2LError
+from i2l.inference import BEAM_WIDTH
 
 if TYPE_CHECKING:
     from i2l.explain.explanation import Explanation
@@ -43,7 +44,7 @@ def explain(
             min=0.05, max=1, help="Of a token's attention that its box holds; as fitted if not given."
         ),
     ] = None,
-    beam: Annotated[int, typer.Option(min=1, help="Width of the beam; 1 is greedy.")] = 10,
+    beam: Annotated[int, typer.Option(min=1, help="Width of the beam; 1 is greedy.")] = BEAM_WIDTH,
     guard: Annotated[
         bool, typer.Option("--guard/--no-guard", help="Write only well-formed formulas, stop repetition.")
     ] = True,

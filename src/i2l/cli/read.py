@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from i2l.errors import I2LError, require_extra
+from i2l.inference import BEAM_WIDTH
 
 if TYPE_CHECKING:
     from i2l.images.open import ImageSource
@@ -38,7 +39,7 @@ def read(
     n_best: Annotated[
         int, typer.Option(min=1, help="Print so many readings an image, each after its confidence.")
     ] = 1,
-    beam: Annotated[int, typer.Option(min=1, help="Width of the beam; 1 is greedy.")] = 10,
+    beam: Annotated[int, typer.Option(min=1, help="Width of the beam; 1 is greedy.")] = BEAM_WIDTH,
     guard: Annotated[
         bool, typer.Option("--guard/--no-guard", help="Write only well-formed formulas, stop repetition.")
     ] = True,

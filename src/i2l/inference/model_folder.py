@@ -29,7 +29,7 @@ ENCODER, STEP, VOCABULARY, CONFIG, CALIBRATION, CARD = (
     "README.md",
 )
 BUNDLED = Path(__file__).parent.parent / "models"  # the models in the box
-PREFERRED = ("world", "nopool", "strips")  # which of them is read with if none is named
+PREFERRED = ("pinpoint", "nopool", "strips")  # which of them is read with if none is named
 
 
 class ModelError(I2LError):

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from i2l.inference import BEAM_WIDTH
 from i2l.inference.outputs import OutputFormat
 
 MAX_BEAM = 20
@@ -24,7 +25,7 @@ class ReadOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    beam: int = Field(10, ge=1, le=MAX_BEAM, description="Width of the beam; 1 is greedy.")
+    beam: int = Field(BEAM_WIDTH, ge=1, le=MAX_BEAM, description="Width of the beam; 1 is greedy.")
     n_best: int = Field(1, ge=1, le=MAX_BEAM, description="Readings that the search makes certain.")
     guard: bool = Field(True, description="Write only well-formed formulas, stop repetition.")
     scale: float | None = Field(
