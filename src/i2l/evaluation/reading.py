@@ -1,4 +1,4 @@
-"""Has a model read many images in batches: a dataset's as they are, pictures prepared as `Reader` does."""
+"""Has a model read many images: a dataset's as they are, by the paper's search; pictures as `Reader` does."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +10,9 @@ from i2l.evaluation.image_match import Pixels
 from i2l.evaluation.results import hash_files
 from i2l.images.canvas import FRAME_PX, place_on_canvas
 from i2l.images.open import ImageSource
-from i2l.images.prepare import prepare_image
 from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
 from i2l.inference.guards import FormulaGuard
-from i2l.inference.loading import load_model
+from i2l.inference.reader import Reader
 
 # Files of a model that change no reading.
 _NO_PART: Final = {"training.pt", "metrics.json", "README.md", "calibration.json"}
@@ -39,7 +38,14 @@ class BatchReader:
         Raises:
             I2LError: if there is none, it is broken, or torch is needed and not installed.
         """
-        self.model = load_model(model, device=_choose_device(options.device))
+        self._reader = Reader(
+            model,
+            beam_width=options.beam_width,
+            guard=options.guard,
+            batch_size=options.batch_size,
+            device=_choose_device(options.device),
+        )
+        self.model = self._reader.model
         self._guard = FormulaGuard(self.model.vocabulary) if options.guard else None
         self._beam = BeamOptions(
             width=options.beam_width, length_penalty=options.length_penalty, keep_attention=False
@@ -67,29 +73,9 @@ class BatchReader:
         return readings
 
     def read_pictures(self, pictures: Sequence[ImageSource]) -> list[str | I2LError]:
-        """Read pictures of any kind and scale; an error stands in the place of what cannot be read."""
-        readings: list[str | I2LError] = []
-        owners, images, scales = [], [], []
-        for index, picture in enumerate(pictures):
-            readings.append("")
-            try:
-                prepared = prepare_image(
-                    picture, canvas_shape=self.model.config.canvas_shape, dpi=self.model.dpi
-                )
-            except I2LError as error:
-                readings[index] = error
-                continue
-            owners += [index] * len(prepared)
-            images += [form.pixels for form in prepared]
-            scales += [form.scale for form in prepared]
-        best: dict[int, tuple[tuple[float, float], Hypothesis]] = {}
-        for owner, scale, hypothesis in zip(owners, scales, self._search(images), strict=True):
-            rank = hypothesis.score, -scale  # as `Reader` chooses
-            if owner not in best or rank > best[owner][0]:
-                best[owner] = rank, hypothesis
-        for owner, (_, hypothesis) in best.items():
-            readings[owner] = self._formula(hypothesis)
-        return readings
+        """Read pictures of any kind and scale as `Reader` does; an error stands for what cannot be read."""
+        readings = self._reader.read_many(pictures, errors="return")
+        return [reading if isinstance(reading, I2LError) else reading.formula for reading in readings]
 
     def _formula(self, hypothesis: Hypothesis) -> str:
         return " ".join(self.model.vocabulary.decode(hypothesis.token_ids))

@@ -54,6 +54,7 @@ class Reader:
         max_tokens: int = 170,
         threads: int | None = None,
         batch_size: int = 8,
+        device: str = "cpu",
     ) -> None:
         """Load a model.
 
@@ -66,6 +67,7 @@ class Reader:
             max_tokens: longest formula.
             threads: for one call; all processors if None. The result does not depend on it.
             batch_size: images that `read_many` reads together.
+            device: of a checkpoint, as torch names it; an exported model runs on the CPU.
 
         Raises:
             ModelError: if there is no such model, or it is broken.
@@ -74,7 +76,7 @@ class Reader:
             raise I2LError(
                 "beam_width, n_best, max_tokens and batch_size are at least 1, n_best at most the beam."
             )
-        self.model: LoadedModel = load_model(model, threads=threads)
+        self.model: LoadedModel = load_model(model, threads=threads, device=device)
         self._options = BeamOptions(
             width=beam_width, n_best=n_best, spares=SPARES, max_steps=max_tokens + 1, others=OTHERS
         )
