@@ -197,6 +197,7 @@ class TrainConfig(JsonConfig):
     # How images are seen, another way every time (see `i2l.training.augment`):
     shift_px: int = 0  # up to so many pixels off the middle
     zoom: float = 0.0  # larger or smaller, by up to this log
+    zoom_symbol: float = 0.0  # for one symbol, whose scale cannot be estimated; falls to `zoom` with more
     blur_px: float = 0.0  # blurred, by up to this deviation
     weight: float = 0.0  # ink times a factor of up to this log, down to half of it; blurred strokes widen
 

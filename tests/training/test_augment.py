@@ -9,7 +9,7 @@ CANVAS = (18, 42)
 AREA = Window(height_px=16, width_px=40, top_px=0, left_px=0)
 
 
-def gather(image, *, window=AREA, count=300, **changes):
+def gather(image, *, window=AREA, count=300, num_tokens=20, **changes):
     storage = torch.from_numpy(np.append(image.ravel(), np.uint8(255)))
     return gather_view(
         storage,
@@ -17,6 +17,7 @@ def gather(image, *, window=AREA, count=300, **changes):
         torch.tensor([image.shape] * count),
         window=window,
         canvas_shape=CANVAS,
+        num_tokens=torch.full((count,), num_tokens),
         augmentation=Augmentation(**changes),
     )
 
@@ -55,6 +56,14 @@ def test_zoomed_images_keep_their_shape_and_fit():
         assert (ink.sum(0) @ columns / ink.sum()).item() == pytest.approx((left + 10 * zoom).item(), abs=0.5)
     full = gather(np.zeros((16, 40), np.uint8), zoom=0.4)
     assert full.zoom.max() == 1
+
+
+@pytest.mark.parametrize(("num_tokens", "widest"), [(1, 0.8), (9, 0.4), (17, 0.2), (30, 0.2)])
+def test_the_fewer_tokens_the_wider_the_zoom(num_tokens, widest):
+    zooms = gather(np.zeros((3, 4), np.uint8), num_tokens=num_tokens, zoom=0.2, zoom_symbol=0.8).zoom.log()
+    assert zooms.abs().max() <= widest + 1e-6
+    assert zooms.min() < 0.9 * -widest
+    assert zooms.max() > 0.9 * widest
 
 
 def test_a_zoom_of_one_changes_nothing():

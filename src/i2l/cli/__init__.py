@@ -13,6 +13,7 @@ from i2l.cli.evaluate import evaluate
 from i2l.cli.explain import explain
 from i2l.cli.export import export
 from i2l.cli.normalize import normalize
+from i2l.cli.parts import parts
 from i2l.cli.read import read
 from i2l.cli.render import render
 from i2l.cli.serve import serve
@@ -27,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
-for command in (normalize, render, build, train, read, explain, serve, evaluate, calibrate, export):
+for command in (normalize, parts, render, build, train, read, explain, serve, evaluate, calibrate, export):
     app.command()(command)
 
 

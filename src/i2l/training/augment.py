@@ -11,6 +11,7 @@ from i2l.images.canvas import WHITE
 from i2l.model.canvas import Window, centred_places, gather_windows
 
 BLUR_REACH_PX = 4
+MANY_TOKENS = 17  # from here on the scale of a picture can be estimated
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Augmentation:
 
     shift_px: int = 0
     zoom: float = 0.0
+    zoom_symbol: float = 0.0
     blur_px: float = 0.0
     weight: float = 0.0
 
@@ -40,16 +42,29 @@ def gather_view(
     *,
     window: Window,
     canvas_shape: tuple[int, int],
+    num_tokens: Tensor,
     augmentation: Augmentation,
 ) -> View:
-    """Cut a window's view of images as `i2l.model.canvas.gather_windows` does, each changed by chance."""
+    """Cut a window's view of images as `i2l.model.canvas.gather_windows` does, each changed by chance.
+
+    Args:
+        storage: as there, like the three that follow.
+        offsets: likewise.
+        sizes: likewise.
+        window: likewise.
+        canvas_shape: likewise.
+        num_tokens: of each formula, (B,).
+        augmentation: how far they may change.
+    """
     device = storage.device
     # filled on the device: nothing may be copied there while a CUDA graph is captured
     room = torch.cat([torch.full((1,), size, device=device) for size in (window.height_px, window.width_px)])
     zoom = torch.ones(len(sizes), device=device)
     if augmentation.zoom:
         chance = torch.rand(len(sizes), device=device)
-        zoom = torch.exp(augmentation.zoom * (2 * chance - 1))
+        few = (MANY_TOKENS - num_tokens) / (MANY_TOKENS - 1)  # 1 for one token
+        widest = (augmentation.zoom_symbol * few).clamp(min=augmentation.zoom)
+        zoom = torch.exp(widest * (2 * chance - 1))
         zoom = torch.minimum(zoom, (room / sizes).amin(dim=1))  # it must fit
     zoomed = (sizes * zoom.unsqueeze(1)).floor().long().clamp(min=1)
     places = torch.stack(centred_places(zoomed, window, canvas_shape), dim=1)  # (B, 2)

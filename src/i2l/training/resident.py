@@ -111,6 +111,7 @@ class ResidentSplit:
             self._sizes[indices],
             window=window,
             canvas_shape=self.canvas_shape,
+            num_tokens=self._lengths[indices] - 1,
             augmentation=augmentation,
         )
 

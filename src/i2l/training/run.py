@@ -217,6 +217,7 @@ def build_trainer(
         augmentation=Augmentation(
             shift_px=training.shift_px,
             zoom=training.zoom,
+            zoom_symbol=training.zoom_symbol,
             blur_px=training.blur_px,
             weight=training.weight,
         ),
