@@ -12,6 +12,7 @@ with `i2l.Reader()` as it comes, one by one on as many threads, and compares the
 """
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
@@ -73,6 +74,8 @@ def race(arguments: argparse.Namespace) -> None:
     for path in paths:
         reader.read(path)
     ours = time.perf_counter() - started
+    result = {"images": len(paths), "threads": arguments.threads, "pix2tex_s": theirs, "i2l_s": ours}
+    Path(f"{arguments.out}.race.json").write_text(json.dumps(result))
     print(
         f"{len(paths)} images, {arguments.threads} threads: pix2tex {theirs:.1f} s, "
         f"i2l ({reader.model.name}) {ours:.1f} s, {theirs / ours:.2f} times faster"

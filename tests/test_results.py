@@ -58,7 +58,7 @@ def test_nothing_of_the_data_is_published(run: store.Run) -> None:
 
 def test_a_page_without_runs_says_so() -> None:
     page = "<!-- table: localization -->\nold\n<!-- end -->"
-    assert fill_page(page, []) == "<!-- table: localization -->\n\nNot measured yet.\n\n<!-- end -->"
+    assert fill_page(page, [], TABLES) == "<!-- table: localization -->\n\nNot measured yet.\n\n<!-- end -->"
     assert "Learning curves" in draw_curves([])
     assert {"bars", "test-scores", "verdicts"} <= TABLES.keys()
 

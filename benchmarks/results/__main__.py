@@ -5,14 +5,19 @@
         --test EVALUATION --val EVALUATION         take over a run of `i2l train` and two of `i2l evaluate`
     python -m benchmarks.results measured NAME --localization EVALUATION --real EVALUATION --sweep EVALUATION
     python -m benchmarks.results reread NAME --model CHECKPOINT --data DATASET
+    python -m benchmarks.results box --test EVALUATION --real EVALUATION --sweep EVALUATION \\
+        --localization EVALUATION --float32 EVALUATION --race FILE     the model in the box
     python -m benchmarks.results pictures          the examples of docs/errors.md, drawn by TeX
 """
 
 import argparse
 from pathlib import Path
 
+from benchmarks.results.box import take_over
 from benchmarks.results.page import write_pages
 from benchmarks.results.store import FOLDER, Run
+
+BOX_PARTS = ("test", "real", "sweep", "localization")
 
 
 def main() -> None:
@@ -42,6 +47,9 @@ def main() -> None:
     again.add_argument("--model", type=Path, required=True)
     again.add_argument("--data", type=Path, required=True)
     again.add_argument("--first", type=int, default=0, help="also read so many again that need it not")
+    box = commands.add_parser("box")
+    for name in (*BOX_PARTS, "float32", "race"):
+        box.add_argument(f"--{name}", type=Path)
     commands.add_parser("pictures")
     options = parser.parse_args()
     if options.command == "add":
@@ -52,6 +60,9 @@ def main() -> None:
         from benchmarks.results.reread import reread
 
         reread(Run(FOLDER / options.name), model=options.model, data=options.data, first=options.first)
+    elif options.command == "box":
+        evaluations = {name: getattr(options, name) for name in BOX_PARTS}
+        take_over(evaluations, race=options.race, float32=options.float32)
     elif options.command == "pictures":
         from benchmarks.results.pictures import draw_examples
 

@@ -6,14 +6,16 @@
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from benchmarks.results import error_tables, paper_tables, score_tables
+from benchmarks.results import box, error_tables, paper_tables, score_tables
 from benchmarks.results.curves import draw_curves
 from benchmarks.results.store import Run, load_runs
 from i2l.files import atomic_write
+
+T = TypeVar("T")
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 TABLES: Final[dict[str, Callable[[Sequence[Run]], str]]] = (
@@ -26,15 +28,18 @@ def render_pages(runs: Sequence[Run] | None = None) -> dict[Path, str]:
     """The content of every page and picture that follows from the results."""
     runs = load_runs() if runs is None else runs
     pages = {
-        path: fill_page(path.read_text(encoding="utf-8"), runs)
+        path: fill_page(path.read_text(encoding="utf-8"), runs, TABLES)
         for path in (DOCS / "results.md", DOCS / "errors.md")
     }
+    model = DOCS / "model.md"
+    if model.is_file():  # once there is a model in the box
+        pages[model] = fill_page(model.read_text(encoding="utf-8"), box.load_box(), box.TABLES)
     return pages | {DOCS / "results" / "curves.svg": draw_curves(runs)}
 
 
-def fill_page(text: str, runs: Sequence[Run]) -> str:
-    """The page with its tables as they should be."""
-    return _BLOCK.sub(lambda block: f"{block[1]}\n{TABLES[block[2]](runs)}\n\n{block[4]}", text)
+def fill_page(text: str, source: T, tables: Mapping[str, Callable[[T], str]]) -> str:
+    """The page with its tables as they should be, made of the source."""
+    return _BLOCK.sub(lambda block: f"{block[1]}\n{tables[block[2]](source)}\n\n{block[4]}", text)
 
 
 def write_pages() -> list[Path]:

@@ -22,6 +22,7 @@ _ATTENTION: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
     "empty_eos": ("looks at a cell without ink at the end token", "{:.1%}".format),
     "ase": ("ASE_N (the authors: NOPOOL 4.58, STRIPS 5.38)", "{:.2f}".format),
 }
+_VARIANTS: Final = ("-no-init", "-paper-optimizer")  # of another run
 _RULES: Final = {
     "as read": "as read",
     "guard": "guard: well-formed, and repetition stopped",
@@ -45,10 +46,7 @@ def differences(runs: Sequence[Run]) -> str:
     by_name = {run.name: run for run in runs}
     names = [("nopool-first", "nopool"), ("nopool", "strips")]
     names += [
-        (name, name.removesuffix(change))
-        for change in ("-no-init", "-paper-optimizer")
-        for name in by_name
-        if name.endswith(change)
+        (name, name.removesuffix(change)) for change in _VARIANTS for name in by_name if name.endswith(change)
     ]
     pairs = [(by_name[a], by_name[b]) for a, b in names if a in by_name and b in by_name]
     found = [paired_bootstrap(first.counts, second.counts, COMPARED) for first, second in pairs]
@@ -128,7 +126,7 @@ def _reread_all(run: Run, part: dict[str, Any]) -> str:
 
 def subsets(runs: Sequence[Run]) -> str:
     """The scores by length and by construct, of the latest run of each model."""
-    shown = [run for run in runs if run.name in ("nopool-first", "nopool", "strips")]
+    shown = [run for run in runs if not run.name.endswith(_VARIANTS)]
     parts = [run.part("test") for run in shown]
     rows = []
     for group in ("by_length", "by_construct"):
