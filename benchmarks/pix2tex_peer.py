@@ -47,6 +47,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="resize the images first")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--race", action="store_true", help="read them with i2l too, and compare the times")
+    parser.add_argument("--model", help="of the race; the one in the box if not given")
     parser.add_argument(INSIDE, action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.inside:
@@ -68,7 +69,7 @@ def race(arguments: argparse.Namespace) -> None:
 
     paths = find_images(arguments)
     theirs = float(times_file(arguments).read_text())
-    reader = Reader(threads=arguments.threads)
+    reader = Reader(arguments.model, threads=arguments.threads)
     reader.read(paths[0])
     started = time.perf_counter()
     for path in paths:
@@ -78,7 +79,7 @@ def race(arguments: argparse.Namespace) -> None:
     Path(f"{arguments.out}.race.json").write_text(json.dumps(result))
     print(
         f"{len(paths)} images, {arguments.threads} threads: pix2tex {theirs:.1f} s, "
-        f"i2l ({reader.model.name}) {ours:.1f} s, {theirs / ours:.2f} times faster"
+        f"i2l ({reader.model.path.name}) {ours:.1f} s, {theirs / ours:.2f} times faster"
     )
 
 

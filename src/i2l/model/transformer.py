@@ -34,6 +34,21 @@ def split_heads(values: Tensor, heads: int) -> Tensor:
     return values.view(*values.shape[:2], heads, -1).transpose(1, 2)
 
 
+def attend(
+    queries: Tensor, keys: Tensor, values: Tensor, scores: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Give what queries find, (B, heads, Q, d), and where, (B, heads, Q, N).
+
+    For few queries: exported, it needs no transposed copy of the keys, as torch's own attention does.
+    """
+    products = queries @ keys.transpose(2, 3) * keys.shape[3] ** -0.5
+    products = products.to(torch.promote_types(products.dtype, torch.float32))
+    if scores is not None:
+        products = products + scores
+    shares = torch.softmax(products, dim=3)
+    return shares.to(values.dtype) @ values, shares
+
+
 class DecoderLayer(nn.Module):
     """Looks back at the words, then at the image, then thinks.
 
@@ -79,11 +94,11 @@ class DecoderLayer(nn.Module):
         )
         # the heads of a group are so many more queries to the same keys
         queries = split_heads(queries, self.heads).reshape(rows, self.shared_heads, group * steps, -1)
-        if seen is not None:
-            seen = seen.repeat(group, 1)
-        mixed = functional.scaled_dot_product_attention(
-            queries, keys.to(queries.dtype), values.to(queries.dtype), attn_mask=seen
-        )
+        past = keys.to(queries.dtype), values.to(queries.dtype)
+        if seen is None:
+            mixed, _ = attend(queries, *past)
+        else:
+            mixed = functional.scaled_dot_product_attention(queries, *past, attn_mask=seen.repeat(group, 1))
         mixed = mixed.reshape(rows, self.heads, steps, -1).transpose(1, 2).reshape(rows, steps, units)
         return inputs + self.dropout(self.look_back_out(mixed)), keys, values
 
@@ -105,10 +120,10 @@ class DecoderLayer(nn.Module):
         queries = split_heads(queries, self.image_heads)
         attention = None
         if self.image_heads == 1:
-            products = queries @ keys.transpose(2, 3) * keys.shape[3] ** -0.5  # (B, 1, R / B * T, N)
-            shares = torch.softmax(products.float() + scores[:, None, None], dim=3)
-            mixed = shares.to(values.dtype) @ values
+            mixed, shares = attend(queries, keys, values, scores[:, None, None])
             attention = shares.reshape(*inputs.shape[:2], -1)
+        elif inputs.shape[1] == 1:
+            mixed, _ = attend(queries, keys, values, scores[:, None, None])
         else:
             mixed = functional.scaled_dot_product_attention(
                 queries, keys, values, attn_mask=scores[:, None, None].to(queries.dtype)
