@@ -172,20 +172,32 @@ def test_of_two_scales_the_surer_one_is_taken(reader, monkeypatch):
         assert reader.read_many([picture])[0].formula == "y = x ^ { 2 } + c"
 
 
-@pytest.mark.parametrize(("sure", "searched"), [(0.0, 1), (1.1, 2)])
-def test_a_sure_reading_at_the_estimated_scale_stands(reader, monkeypatch, sure, searched):
+@pytest.mark.parametrize(
+    ("sure", "n_best", "searched"),
+    [
+        (0.0, 1, [(1.0, 1)]),  # the likeliest scale, greedily
+        (1.1, 1, [(1.0, 1), (0.9, 1), (1.0, 5)]),  # in doubt the others too, and the best with the beam
+        (0.0, 2, [(1.0, 1), (1.0, 5)]),  # who asks for more readings gets the beam
+    ],
+)
+def test_a_sure_reading_stands(reader, monkeypatch, sure, n_best, searched):
     picture = draw_formula("y = x ^ { 2 } + c")
     forms = [reader.prepare(picture, scale=scale)[0] for scale in (0.9, 1.0)]
     seen = []
+    reader = reader.with_options(beam_width=5, n_best=n_best)
     search = reader._search
+
+    def watch(images, options):
+        seen.extend((image.scale, options.width) for image in images)
+        return search(images, options)
+
     monkeypatch.setattr(reader, "prepare", lambda source, scale: forms)
-    monkeypatch.setattr(reader, "_search", lambda images: seen.extend(images) or search(images))
+    monkeypatch.setattr(reader, "_search", watch)
     monkeypatch.setattr("i2l.inference.reader.SURE", sure)
     assert reader.read(picture).formula == "y = x ^ { 2 } + c"
-    assert len(seen) == searched
-    assert seen[0] is forms[-1]
+    assert seen == searched
     assert reader.read_many([picture, picture])[1].formula == "y = x ^ { 2 } + c"
-    assert len(seen) == 3 * searched
+    assert sorted(seen) == sorted(3 * searched)
 
 
 def test_greedy_and_unguarded(checkpoint):

@@ -46,7 +46,7 @@ const pause = (seconds, signal) => new Promise((resolve, reject) => {
 export const readImage = async (image, { signal, onBusy }) => {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await ask("/api/read", {
+      return await ask("/api/read?n_best=2", { // two: a sure reading comes with others too
         method: "POST", body: image, signal, headers: { "Content-Type": "application/octet-stream" },
       });
     } catch (error) {
