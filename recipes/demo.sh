@@ -4,7 +4,7 @@ set -eu
 bin=$1
 if "$bin/i2l" read --help >/dev/null 2>&1 && ls src/i2l/models/*/encoder.onnx >/dev/null 2>&1; then
   "$bin/i2l" read examples/*.png
-  "$bin/i2l" explain examples/*.png -o demo.html
+  "$bin/i2l" explain examples/1-paper.png -o demo.html
   echo "Open demo.html in a browser to see where each token was read."
 else
   echo "No trained model is in the box yet, so there is nothing to read images with. What exists today:"
