@@ -2,10 +2,14 @@ r"""The old font switches in place of `\mathcal` and `\mathbf`."""
 
 import numpy as np
 import pytest
+from hypothesis import given, reject
 
 from i2l.formulas.normalize import normalize_formula
+from i2l.formulas.pretty import readable_formula
 from i2l.formulas.spelling import respell
+from i2l.formulas.tokens import FormulaError
 from i2l.images.render import render_formulas
+from tests.formulas.test_properties import formulas
 
 
 @pytest.mark.parametrize(
@@ -40,3 +44,41 @@ def test_the_picture_is_the_same():
     after = render_formulas([respell(formula) for formula in formulas])
     for one, other in zip(before, after, strict=True):
         np.testing.assert_array_equal(one.pixels, other.pixels)
+
+
+READABLE = [
+    (r"{ \bf E } \cdot d { \bf l }", r"\mathbf{E}\cdot d\mathbf{l}"),
+    (r"{ \cal L } _ { 0 } + x _ { \bf k }", r"\mathcal{L}_{0} + x_{\mathbf{k}}"),
+    (r"- { \frac { d } { d t } } f", r"-\frac{d}{dt}f"),
+    (r"{ \frac { a } { b } } ^ { 2 }", r"{\frac{a}{b}}^{2}"),  # what the square belongs to
+    (r"\hat { \bf x } \sqrt { { \cal A } }", r"\hat{\mathbf{x}}\sqrt{\mathcal{A}}"),
+    (r"{ \bf A _ { { \cal B } } } ^ { \prime }", r"\mathbf{A_{\mathcal{B}}}'"),
+    (r"{ \bf } { x + y } { \left( x \right) }", r"{\bf}{x + y}{\left(x\right)}"),
+]
+
+
+@pytest.mark.parametrize(("formula", "expected"), READABLE)
+def test_readable(formula, expected):
+    assert readable_formula(formula) == expected
+
+
+@pytest.mark.tex
+def test_readable_draws_the_same():
+    before = render_formulas([normalize_formula(formula).latex for formula, _ in READABLE])
+    after = render_formulas([readable for _, readable in READABLE])
+    for one, other in zip(before, after, strict=True):
+        np.testing.assert_array_equal(one.pixels, other.pixels)
+
+
+@given(formulas)
+def test_readable_changes_nothing_but_fonts_and_braces(source):
+    try:
+        formula = normalize_formula(source).formula
+    except FormulaError:
+        reject()
+    again = normalize_formula(readable_formula(formula)).formula
+    assert drawn(again) == drawn(formula)
+
+
+def drawn(formula):
+    return [token for token in respell(formula).split() if token not in "{}"]

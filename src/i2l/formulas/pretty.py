@@ -9,6 +9,7 @@ from i2l.formulas.environments import MATRICES
 from i2l.formulas.lexer import RawTokens
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.parser import Parser
+from i2l.formulas.spelling import SWITCHES, respell
 from i2l.formulas.tokens import FormulaError
 from i2l.formulas.tree import (
     Array,
@@ -50,6 +51,7 @@ _RELATIONS: Final = frozenset(
 )
 _OPENING: Final = frozenset(["(", "[", ",", ";", ":", "/", "|", "\\{", "+", "-", "=", "<", ">"])
 _GLUED: Final = _RELATIONS | {":", r"\not"}  # a relation after these is part of the same sign
+_FONT_COMMANDS: Final = {switch: command for command, switch in SWITCHES.items()}
 _NAME = re.compile(r"\\[A-Za-z]+$")
 
 
@@ -73,6 +75,27 @@ def pretty_formula(formula: str) -> str:
     return canonical.latex
 
 
+def readable_formula(formula: str) -> str:
+    r"""Write a canonical formula as a person would today: the same picture, but not always the same tokens.
+
+    `{ \bf x }` becomes `\mathbf{x}`, `{ \cal L }` becomes `\mathcal{L}`; a fraction loses braces around it.
+
+    Raises:
+        FormulaError: if the formula does not parse.
+    """
+    canonical = normalize_formula(formula).formula
+    written = ModernPrinter(words=False).items(Parser(RawTokens(canonical)).parse())
+    try:
+        modern = normalize_formula(written).formula
+    except FormulaError:
+        return pretty_formula(canonical)
+    return pretty_formula(modern if _without_braces(modern) == _without_braces(canonical) else canonical)
+
+
+def _without_braces(formula: str) -> list[str]:
+    return [token for token in respell(formula).split() if token not in "{}"]
+
+
 class PrettyPrinter:
     """Turns nodes into strings; with `words`, roman text is written as text."""
 
@@ -83,13 +106,21 @@ class PrettyPrinter:
         """Write the items of a group."""
         pieces: list[str] = []
         for node in items:
-            piece = self.node(node)
+            piece = self.item(node)
             if (piece in _RELATIONS and not (pieces and pieces[-1].strip() in _GLUED)) or (
                 piece in ("+", "-") and pieces and pieces[-1].strip() not in _OPENING
             ):
                 piece = f" {piece} "
             pieces.append(piece)
         return _join(pieces)
+
+    def item(self, node: Node) -> str:
+        """Write a node that is no argument."""
+        return self.node(node)
+
+    def base(self, node: Node) -> str:
+        """Write what scripts belong to."""
+        return self.node(node)
 
     def node(self, node: Node) -> str:
         """Write one node."""
@@ -120,7 +151,7 @@ class PrettyPrinter:
         """Write a base and its scripts; primes as primes."""
         if node.base is None and node.sub is None and node.sup is not None and is_lone_prime(node.sup):
             return "'"
-        pieces = [] if node.base is None else [self.node(node.base)]
+        pieces = [] if node.base is None else [self.base(node.base)]
         if node.limits is not None:
             pieces.append(node.limits.text)
         scripts = [("_", node.sub), ("^", node.sup)]
@@ -213,3 +244,34 @@ def _join(pieces: list[str]) -> str:
         doubled = piece[:1] == " " and written.endswith(" ") and not written.endswith("\\ ")
         written += piece[1:] if doubled else piece
     return written
+
+
+class ModernPrinter(PrettyPrinter):
+    """Writes fonts as commands instead of switches, and no braces around a fraction."""
+
+    def items(self, items: list[Node]) -> str:
+        """Write the items of a group."""
+        if items and isinstance(items[0], Symbol) and items[0].text in _FONT_COMMANDS:
+            rest = items[1:]
+            if rest and not any(
+                isinstance(node, Symbol) and node.text in commands.FONT_SWITCHES for node in rest
+            ):
+                return f"{_FONT_COMMANDS[items[0].text]}{{{super().items(rest)}}}"
+        return super().items(items)
+
+    def item(self, node: Node) -> str:
+        """Write a node that is no argument."""
+        if isinstance(node, Group) and self._needs_no_braces(node.items):
+            return self.items(node.items)
+        return super().item(node)
+
+    def base(self, node: Node) -> str:
+        """Write what scripts belong to; braces around a fraction show what that is."""
+        if isinstance(node, Group) and len(node.items) > 1:
+            return self.item(node)
+        return super().base(node)
+
+    def _needs_no_braces(self, items: list[Node]) -> bool:
+        if len(items) == 1:
+            return isinstance(items[0], Command) and items[0].name in commands.FRACTIONS
+        return self.items(items) != super().items(items)

@@ -5,7 +5,7 @@ learnt LaTeX. A model that learns from both can only guess; im2latex-100k, whose
 has the switch in eight cases of nine, so that is the spelling which labels to be compared with it are given.
 """
 
-_SWITCHES = {r"\mathcal": r"\cal", r"\mathbf": r"\bf"}
+SWITCHES = {r"\mathcal": r"\cal", r"\mathbf": r"\bf"}
 
 
 def respell(formula: str) -> str:
@@ -16,6 +16,6 @@ def respell(formula: str) -> str:
     """
     tokens = formula.split()
     for place, token in enumerate(tokens[:-1]):
-        if token in _SWITCHES and tokens[place + 1] == "{":
-            tokens[place : place + 2] = ["{", _SWITCHES[token]]
+        if token in SWITCHES and tokens[place + 1] == "{":
+            tokens[place : place + 2] = ["{", SWITCHES[token]]
     return " ".join(tokens)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from i2l.errors import I2LError
-from i2l.formulas.pretty import pretty_formula
+from i2l.formulas.pretty import readable_formula
 from i2l.formulas.tokens import FormulaError
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.canvas import FRAME_PX, centre, place_on_canvas
@@ -306,6 +306,6 @@ def _readable(tokens: Sequence[str]) -> str:
     """Give the LaTeX a person would write; without a guard tokens may be no formula, and stay as they are."""
     formula = " ".join(tokens)
     try:
-        return pretty_formula(formula)
+        return readable_formula(formula)
     except FormulaError:
         return formula

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response
 
 from i2l import __version__
-from i2l.formulas.pretty import pretty_formula
+from i2l.formulas.pretty import readable_formula
 from i2l.formulas.tokens import FormulaError
 from i2l.inference.model_folder import bundled_models
 from i2l.web import schemas
@@ -149,7 +149,7 @@ async def latex(request: Request) -> dict[str, str]:
     body = await read_body(request, max_bytes=size, timeout_s=_state(request).options.timeout_s)
     formula = parse_json(body, schemas.FormulaRequest)
     try:
-        return {"latex": pretty_formula(" ".join(formula.tokens))}
+        return {"latex": readable_formula(" ".join(formula.tokens))}
     except FormulaError as error:
         raise ProblemError("invalid-request", f"These tokens are not a formula: {error}") from error
 
