@@ -5,7 +5,7 @@ import gc
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from i2l.formulas.commands import SIGNATURES
@@ -61,6 +61,14 @@ def compose(inner):
 
 
 formulas = st.recursive(leaves, compose, max_leaves=12)
+
+
+def canonical(source):
+    """The formula of a drawn source; a source that is none is drawn again."""
+    try:
+        return normalize_formula(source).formula
+    except FormulaError:
+        reject()
 
 
 @given(formulas)

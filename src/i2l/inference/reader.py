@@ -35,7 +35,7 @@ from i2l.model.receptive_field import receptive_field
 SPARES = 4  # other readings that come for nothing
 OTHERS = 3  # tokens that might stand in the place of another
 MIN_PROBABILITY = 5e-5  # of those, so that it does not print as 0
-# A greedy reading stands if it is this sure of every token: on 600 images the whole beam finds no other then.
+# A greedy reading stands if it is this sure of every token; the beam finds no other then (docs/LOG.md).
 SURE = 0.6
 MAX_PIECES = 1000  # of ink, to look for symbols among them: a formula has some hundreds, grain has thousands
 
@@ -122,8 +122,9 @@ class Reader:
         Raises:
             ImageError: if it cannot be read; the message says why and what to do.
         """
+        started = time.perf_counter()
         (reading,) = self._read_forms([self.prepare(source, scale=scale)])
-        return reading
+        return replace(reading, seconds=time.perf_counter() - started)
 
     @overload
     def read_many(
