@@ -140,7 +140,7 @@ def main() -> None:
     parser.add_argument("--images", type=Path, default=EXAMPLES, help="folder with PNG files")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60, help="for each server")
-    parser.add_argument("--max-batch", type=int, default=16)
+    parser.add_argument("--max-batch", type=int, default=32)
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     images = [path.read_bytes() for path in sorted(options.images.glob("*.png"))]

@@ -71,10 +71,10 @@ def test_confidence_is_the_share_of_readings_that_draw_the_target(model, monkeyp
     assert stored.num_samples == 80
     assert stored.box_share is not None
     shares = []
-    boxes = reader_module.attention_boxes
+    boxes = reader_module.choose_symbols
     monkeypatch.setattr(
         reader_module,
-        "attention_boxes",
+        "choose_symbols",
         lambda *args, share, **rest: shares.append(share) or boxes(*args, share=share, **rest),
     )
     reading = Reader(model).read(draw_formula("a"), scale=1)

@@ -20,7 +20,7 @@ def serve(
     ] = None,
     max_batch: Annotated[
         int, typer.Option(min=1, help="Images that are read together; 1 is no batching.")
-    ] = 16,
+    ] = 32,
     queue: Annotated[int, typer.Option(min=1, help="Images that may wait; more get a 503.")] = 128,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for a request.")] = 30.0,
     max_upload: Annotated[float, typer.Option(min=0.01, help="Megabytes of an image file.")] = 20.0,

@@ -7,7 +7,7 @@ from i2l.formulas import commands
 from i2l.formulas.canonical_text import written_text
 from i2l.formulas.environments import MATRICES
 from i2l.formulas.lexer import RawTokens
-from i2l.formulas.normalize import normalize_formula
+from i2l.formulas.normalize import NormalizeResult, normalize_formula
 from i2l.formulas.parser import Parser
 from i2l.formulas.spelling import SWITCHES, respell
 from i2l.formulas.tokens import FormulaError
@@ -63,7 +63,10 @@ def pretty_formula(formula: str) -> str:
     Raises:
         FormulaError: if the formula does not parse.
     """
-    canonical = normalize_formula(formula)
+    return _write(normalize_formula(formula))
+
+
+def _write(canonical: NormalizeResult) -> str:
     items = Parser(RawTokens(canonical.formula)).parse()
     for words in (True, False):
         written = PrettyPrinter(words=words).items(items).lstrip(" ")
@@ -78,18 +81,26 @@ def pretty_formula(formula: str) -> str:
 def readable_formula(formula: str) -> str:
     r"""Write a canonical formula as a person would today: the same picture, but not always the same tokens.
 
-    `{ \bf x }` becomes `\mathbf{x}`, `{ \cal L }` becomes `\mathcal{L}`; a fraction loses braces around it.
+    `{ \bf x }` becomes `\mathbf{x}`, `{ \cal L }` becomes `\mathcal{L}`; a fraction loses braces around it,
+    and a formula the space before and after it.
 
     Raises:
         FormulaError: if the formula does not parse.
     """
-    canonical = normalize_formula(formula).formula
+    canonical = _without_outer_space(normalize_formula(formula).formula)
     written = ModernPrinter(words=False).items(Parser(RawTokens(canonical)).parse())
     try:
-        modern = normalize_formula(written).formula
+        modern = normalize_formula(written)
     except FormulaError:
         return pretty_formula(canonical)
-    return pretty_formula(modern if _without_braces(modern) == _without_braces(canonical) else canonical)
+    same = _without_braces(modern.formula) == _without_braces(canonical)
+    return _write(modern) if same else pretty_formula(canonical)
+
+
+def _without_outer_space(formula: str) -> str:
+    tokens = formula.split()
+    shown = [place for place, token in enumerate(tokens) if token not in commands.SPACES]
+    return " ".join(tokens[shown[0] : shown[-1] + 1]) if shown else formula
 
 
 def _without_braces(formula: str) -> list[str]:

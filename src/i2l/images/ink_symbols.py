@@ -22,12 +22,16 @@ _COVERED: Final = 0.8  # of a width
 
 
 def find_symbols(ink: Ink) -> Boxes:
-    """Give the box of each symbol.
+    """Give the box of each symbol."""
+    return join_pieces(find_pieces(ink))
+
+
+def join_pieces(pieces: Boxes) -> Boxes:
+    """Give the box of each symbol from those of connected pieces of ink.
 
     Stacked pieces are one symbol if they are about as wide as each other (`=`, `\\leq`) or one is a dot over
     a stem (`i`). Letters that touch are one symbol too.
     """
-    pieces = find_pieces(ink)
     if len(pieces) > _MAX_PIECES:
         return pieces
     width = pieces[:, 2] - pieces[:, 0]

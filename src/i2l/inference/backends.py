@@ -1,7 +1,9 @@
 """Models that beam search can step: one run by onnxruntime on NumPy arrays, one by torch on tensors."""
 
+import math
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -20,12 +22,20 @@ if TYPE_CHECKING:
 
 # What goes before the names of inputs and outputs of the networks.
 MEMORY, START, STATE, NEXT = "memory.", "start.", "state.", "next."
+NEAR, CELLS = (
+    MEMORY + "near",
+    MEMORY + "cells",
+)  # of a transformer: which cells are near ink, and their numbers
 
 
 class Backend(Protocol):
     """A network that reads."""
 
     arrays: Arrays
+    num_lanes: int  # threads that may read with `lane()` side by side
+
+    def lane(self) -> "Backend":
+        """Give the same network for readers that run side by side, which then take one thread each."""
 
     def encode(self, pixels: NDArray[np.uint8]) -> Memory:
         """Compute once per image what every step needs, from canvases (B, H + 2, W + 2)."""
@@ -58,8 +68,11 @@ class OnnxBackend:
         """
         self.arrays: Arrays = NumpyArrays()
         self._folder = folder
+        self._lane: OnnxBackend | None = None  # loaded when it is first asked for
+        self._loading = threading.Lock()
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads or available_threads()
+        self.num_lanes = threads or available_threads()
+        options.intra_op_num_threads = self.num_lanes
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
         # Threads wait awake within a call, which is a third faster than waking them for each of hundreds of
@@ -73,8 +86,24 @@ class OnnxBackend:
         except Exception as error:  # onnxruntime has no base class for its errors
             raise ModelError(f"onnxruntime cannot load {folder.path}: {error}") from error
 
+    def lane(self) -> "OnnxBackend":
+        """Give the same network for readers that run side by side, which then take one thread each."""
+        if self.num_lanes == 1:
+            return self
+        with self._loading:
+            if self._lane is None:
+                self._lane = OnnxBackend(self._folder, threads=1)
+        return self._lane
+
     def encode(self, pixels: NDArray[np.uint8]) -> Memory:
         """Compute once per image what every step needs, from canvases (B, H + 2, W + 2)."""
+        if self._folder.config.network != "transformer":
+            return self._encode_window(pixels)
+        # Each in a window of its own: one around all of them would be mostly blank.
+        memories = [self._encode_window(pixels[index : index + 1]) for index in range(len(pixels))]
+        return _join_near_cells(memories, num_cells=math.prod(self._folder.config.grid))
+
+    def _encode_window(self, pixels: NDArray[np.uint8]) -> Memory:
         window = find_window(pixels, self._folder.config)
         part = np.ascontiguousarray(pixels[:, window.rows, window.columns])
         names = [MEMORY + name for name in self._folder.memory_names]
@@ -104,13 +133,42 @@ class OnnxBackend:
         return logits.reshape(rows, -1), new_state, attention.reshape(rows, *attention.shape[2:])
 
 
+def _join_near_cells(memories: Sequence[Memory], *, num_cells: int) -> Memory:
+    """Make one memory of those of single images, of cells near ink only, which no step looks beyond.
+
+    Images with fewer of them are filled up with far cells, all zeros.
+    """
+    near = [np.flatnonzero(memory[NEAR][0]) for memory in memories]
+    longest = max(1, *map(len, near))
+    joined: Memory = {}
+    for name, first in memories[0].items():
+        parts = [memory[name] for memory in memories]
+        if name.startswith(START):
+            joined[name] = np.concatenate(parts)
+            continue
+        axis = first.ndim // 2  # (B, N) or (B, heads, N, units)
+        value = np.zeros((len(parts), *first.shape[1:axis], longest, *first.shape[axis + 1 :]), first.dtype)
+        for index, (part, places) in enumerate(zip(parts, near, strict=True)):
+            value[index].swapaxes(0, axis - 1)[: len(places)] = part[0].swapaxes(0, axis - 1)[places]
+            if name == CELLS:  # of a cell that it does not have: attention is put there, and that of another
+                others = np.setdiff1d(np.arange(num_cells), part[0][places])
+                value[index, len(places) :] = others[: longest - len(places)]
+        joined[name] = value
+    return joined
+
+
 class TorchBackend:
     """A checkpoint, or a model in training, on its own device."""
 
     def __init__(self, model: "Network") -> None:
         self._model = model
         self._device = next(model.parameters()).device
+        self.num_lanes = 1  # torch has threads of its own, or there is one device
         self.arrays: Arrays = TorchArrays(self._device)
+
+    def lane(self) -> "TorchBackend":
+        """Give itself: there are no lanes."""
+        return self
 
     def encode(self, pixels: NDArray[np.uint8]) -> Memory:
         """Compute once per image what every step needs, from canvases (B, H + 2, W + 2)."""

@@ -9,6 +9,7 @@ import copy
 import math
 import time
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple, overload
@@ -21,11 +22,11 @@ from i2l.formulas.pretty import readable_formula
 from i2l.formulas.tokens import FormulaError
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.canvas import FRAME_PX, centre, place_on_canvas
-from i2l.images.ink_symbols import find_pieces
+from i2l.images.ink_symbols import find_pieces, join_pieces
 from i2l.images.open import ImageSource
 from i2l.images.prepare import Box, PreparedImage, prepare_image
 from i2l.inference import BEAM_WIDTH
-from i2l.inference.attention_boxes import attention_boxes, find_ink, visible_tokens
+from i2l.inference.attention_boxes import choose_symbols, find_ink, visible_tokens
 from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
 from i2l.inference.guards import FormulaGuard
 from i2l.inference.loading import LoadedModel, load_model
@@ -64,8 +65,8 @@ class Reader:
             n_best: readings that the search makes certain; `Reading.alternatives` holds at least one less.
             guard: write only what is a formula, and stop repetition.
             max_tokens: longest formula.
-            threads: for one call; all processors if None. The result does not depend on it.
-            batch_size: images that `read_many` reads together.
+            threads: of one call; all processors if None. The result does not depend on it.
+            batch_size: images that a thread of `read_many` reads together.
             device: of a checkpoint, as torch names it; an exported model runs on the CPU.
 
         Raises:
@@ -153,10 +154,28 @@ class Reader:
         Raises:
             ImageError: for the first image that cannot be read, unless errors are returned.
         """
-        results: list[Reading | I2LError | None] = []
+        given = list(sources)
+        lanes = min(self.model.backend.num_lanes, len(given))
+        if lanes <= 1:
+            return self._read_share(given, scale, errors)
+        # Images side by side with one thread each take less than one after the other with all threads.
+        reader = copy.copy(self)
+        reader.model = replace(self.model, backend=self.model.backend.lane())
+        results: list[Reading | I2LError | None] = [None] * len(given)
+        with ThreadPoolExecutor(lanes) as pool:
+            shares = [given[first::lanes] for first in range(lanes)]
+            found = pool.map(lambda share: reader._read_share(share, scale, errors), shares)
+            for first, readings in enumerate(found):
+                results[first::lanes] = readings
+        return results  # type: ignore[return-value] # every place is filled
+
+    def _read_share(
+        self, sources: Sequence[ImageSource], scale: float | None, errors: str
+    ) -> list[Reading | I2LError]:
+        """Read images in this thread; the readings come in the order of the images."""
+        results: list[Reading | I2LError | None] = [None] * len(sources)
         forms: dict[int, list[PreparedImage]] = {}
         for index, source in enumerate(sources):
-            results.append(None)
             try:
                 forms[index] = self.prepare(source, scale=scale)
             except I2LError as error:
@@ -208,49 +227,74 @@ class Reader:
     def _reading(self, attempt: "_Attempt") -> Reading:
         """Make the reading of one image."""
         prepared, found, seconds = attempt
-        best, *others = _most_probable_first(found)
-        tokens = tuple(self.model.vocabulary.decode(best.token_ids))
-        latex = _readable(tokens)
+        best, *others = self._alike(found)
+        tokens = best.tokens
         length = len(tokens)
-        assert best.attention is not None
-        attention = best.attention[:length]
-        alternatives = {other.latex: other for other in map(self._alternative, reversed(others))}
-        alternatives.pop(latex, None)
+        hypothesis = best.hypothesis
+        assert hypothesis.attention is not None
+        attention = hypothesis.attention[:length]
         return Reading(
-            latex=latex,
+            latex=best.latex,
             tokens=tokens,
-            confidence=self._confidence(best),
+            confidence=self._confidence(best.log_prob),
             log_prob=best.log_prob,
-            token_probabilities=np.exp(best.token_log_probs[:length]),
+            token_probabilities=np.exp(hypothesis.token_log_probs[:length]),
             attention=attention,
             boxes=self._boxes(tokens, attention, prepared),
-            alternatives=tuple(reversed(alternatives.values())),
-            finished=best.finished,
+            alternatives=tuple(
+                Alternative(other.latex, other.tokens, self._confidence(other.log_prob)) for other in others
+            ),
+            finished=hypothesis.finished,
             seconds=seconds,
             prepared=prepared,
-            token_alternatives=self._others(best),
+            token_alternatives=self._others(hypothesis),
+        )
+
+    def _alike(self, found: Sequence[Hypothesis]) -> list["_Candidate"]:
+        """Put together what a person would write the same way, and order that by its probability.
+
+        The length penalty leads the search, which would else end too early. Of what it found the most
+        probable is printed: with the penalty a letter came in an array, and alternatives could be surer.
+        """
+        candidates: dict[str, _Candidate] = {}
+        for hypothesis in _most_probable_first(found):
+            tokens = tuple(self.model.vocabulary.decode(hypothesis.token_ids))
+            latex = _readable(tokens)
+            first = candidates.get(latex)
+            if first is None:
+                candidates[latex] = _Candidate(latex, tokens, hypothesis, hypothesis.log_prob)
+            elif hypothesis.finished == first.hypothesis.finished:
+                log_prob = min(float(np.logaddexp(first.log_prob, hypothesis.log_prob)), 0.0)
+                candidates[latex] = first._replace(log_prob=log_prob)
+        return sorted(
+            candidates.values(), key=lambda one: (one.hypothesis.finished, one.log_prob), reverse=True
         )
 
     def _boxes(
         self, tokens: Sequence[str], attention: NDArray[np.float32], prepared: PreparedImage
     ) -> tuple[Box | None, ...]:
-        """Find where in the file each token was read."""
-        height, width = self.model.config.canvas_shape
-        canvas = place_on_canvas([prepared.pixels], canvas_shape=(height, width))[0]
-        ink = find_ink(canvas)
-        if not tokens or len(find_pieces(ink)) > MAX_PIECES:
-            return (None,) * len(tokens)
-        left = centre(prepared.pixels.shape[1], width) + FRAME_PX
-        top = centre(prepared.pixels.shape[0], height) + FRAME_PX
-        found = attention_boxes(
-            attention, field=receptive_field(self.model.config), ink=ink, share=self.model.box_share
+        """Find where in the file each token was read; the ink is that of the canvas, which has no more."""
+        boxes: list[Box | None] = [None] * len(tokens)
+        pieces = find_pieces(find_ink(prepared.pixels))
+        if not tokens or len(pieces) > MAX_PIECES:
+            return tuple(boxes)
+        left, top = (
+            centre(inner, outer) + FRAME_PX
+            for inner, outer in zip(
+                prepared.pixels.shape[::-1], self.model.config.canvas_shape[::-1], strict=True
+            )
         )
-        return tuple(
-            prepared.to_file((box[0] - left, box[1] - top, box[2] - left, box[3] - top))
-            if box is not None and visible
-            else None
-            for box, visible in zip(found, visible_tokens(tokens), strict=True)
+        places = np.flatnonzero(visible_tokens(tokens))
+        found = choose_symbols(
+            attention[places],
+            join_pieces(pieces) + np.array([left, top, left, top]),
+            field=receptive_field(self.model.config),
+            share=self.model.box_share,
         )
+        for place, box in zip(places.tolist(), found, strict=True):
+            if box is not None:
+                boxes[place] = prepared.to_file((box[0] - left, box[1] - top, box[2] - left, box[3] - top))
+        return tuple(boxes)
 
     def _others(self, best: Hypothesis) -> tuple[tuple[tuple[str, float], ...], ...]:
         """Give for each token the likeliest others, bar those that are as good as impossible."""
@@ -271,14 +315,19 @@ class Reader:
             )
         )
 
-    def _alternative(self, hypothesis: Hypothesis) -> Alternative:
-        tokens = tuple(self.model.vocabulary.decode(hypothesis.token_ids))
-        return Alternative(latex=_readable(tokens), tokens=tokens, confidence=self._confidence(hypothesis))
-
-    def _confidence(self, hypothesis: Hypothesis) -> float:
-        probability = math.exp(hypothesis.log_prob)
+    def _confidence(self, log_prob: float) -> float:
+        probability = math.exp(log_prob)
         calibration = self.model.calibration
         return float(calibration(probability)) if calibration else probability
+
+
+class _Candidate(NamedTuple):
+    """A reading as a person would write it, the likeliest hypothesis that says so, and what all such have."""
+
+    latex: str
+    tokens: tuple[str, ...]
+    hypothesis: Hypothesis
+    log_prob: float
 
 
 class _Attempt(NamedTuple):
@@ -290,11 +339,7 @@ class _Attempt(NamedTuple):
 
 
 def _most_probable_first(found: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """Order what a search found.
-
-    The length penalty leads the search, which would else end too early. Of what it found the most probable is
-    printed: with the penalty a letter came in an array, and alternatives could be surer.
-    """
+    """Order what a search found."""
     return sorted(found, key=lambda one: (one.finished, one.log_prob), reverse=True)
 
 

@@ -31,7 +31,7 @@ class Reading:
     latex: str  # as a person would write it
     tokens: tuple[str, ...]  # canonical
     confidence: float  # that all of it is right; calibrated if the model is
-    log_prob: float  # that the model gives it
+    log_prob: float  # that the model gives it, in all the ways to write it that the search found
     token_probabilities: NDArray[np.float32]  # of each token, given those before it
     attention: NDArray[np.float32]  # tokens x rows x columns of the model's grid
     boxes: tuple[Box | None, ...]  # of each token in pixels of the file; None for one that draws nothing

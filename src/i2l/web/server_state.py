@@ -23,7 +23,7 @@ class ServeOptions:
     threads: int | None = None  # of each worker
 
     # Under load
-    max_batch: int = 16  # images that are read together; 1 is no batching
+    max_batch: int = 32  # images that are read together; 1 is no batching
     queue_size: int = 128  # images that may wait
     timeout_s: float = 30.0  # for a request
 
