@@ -34,10 +34,16 @@ def test_the_most_frequent_first_and_rare_ones_not_at_all():
         (r"\frac{a+b}{c}", "{ a + b }"),  # braces that show nothing
         (r"\left( x \right)", r"\left("),  # no formula
         (r"x \, y", r"\,"),  # nothing to see
+        (r"\frac{x \,}{{} = 0}", r"x \,"),  # the same as x
+        (r"\frac{x \,}{{} = 0}", "{ } = 0"),
     ],
 )
 def test_what_is_no_part(source, part):
     assert part not in cut(source, max_tokens=12)
+
+
+def test_space_around_a_part_is_cut_off():
+    assert {"x", "y = 0"} <= set(cut(r"\frac{x \,}{\quad y = 0}"))
 
 
 def test_a_switch_keeps_its_braces():

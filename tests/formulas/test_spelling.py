@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from i2l.formulas.commands import SPACES
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.pretty import readable_formula
 from i2l.formulas.spelling import respell
@@ -52,6 +53,7 @@ READABLE = [
     (r"{ \frac { a } { b } } ^ { 2 }", r"{\frac{a}{b}}^{2}"),  # what the square belongs to
     (r"\hat { \bf x } \sqrt { { \cal A } }", r"\hat{\mathbf{x}}\sqrt{\mathcal{A}}"),
     (r"{ \bf A _ { { \cal B } } } ^ { \prime }", r"\mathbf{A_{\mathcal{B}}}'"),
+    (r"\, \quad x \, y ~ \ ", r"x\,y"),
     (r"{ \bf } { x + y } { \left( x \right) }", r"{\bf}{x + y}{\left(x\right)}"),
 ]
 
@@ -70,11 +72,13 @@ def test_readable_draws_the_same():
 
 
 @given(formulas)
-def test_readable_changes_nothing_but_fonts_and_braces(source):
+def test_readable_changes_nothing_but_fonts_braces_and_outer_space(source):
     formula = canonical(source)
     again = normalize_formula(readable_formula(formula)).formula
     assert drawn(again) == drawn(formula)
 
 
 def drawn(formula):
-    return [token for token in respell(formula).split() if token not in "{}"]
+    tokens = [token for token in respell(formula).split() if token not in "{}"]
+    shown = [place for place, token in enumerate(tokens) if token not in SPACES]
+    return tokens[shown[0] : shown[-1] + 1] if shown else []

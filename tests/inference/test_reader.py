@@ -144,6 +144,26 @@ def test_many_in_order_and_as_one_by_one(reader):
         np.testing.assert_allclose(alone.attention, reading.attention, atol=1e-4)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_side_by_side_as_one_by_one(exported, threads):
+    """Three lanes of five images: each gets other company, and the readings come in order."""
+    reader = Reader(exported["float32"], threads=threads)
+    formulas = [FORMULAS[index % len(FORMULAS)] for index in range(5 * 3 - 1)]
+    sources = [draw_formula(formula) for formula in formulas]
+    sources[4] = np.full((20, 20), 255, np.uint8)
+    together = reader.read_many(sources, scale=1, errors="return")
+    for index, (formula, reading) in enumerate(zip(formulas, together, strict=True)):
+        if index == 4:
+            assert isinstance(reading, I2LError)
+        else:
+            assert reading.formula == formula
+            alone = reader.read(sources[index], scale=1)
+            assert reading.log_prob == pytest.approx(alone.log_prob, abs=1e-4)
+            assert reading.boxes == alone.boxes
+    with pytest.raises(I2LError):
+        reader.read_many(sources, scale=1)
+
+
 def test_many_with_bad_ones_among_them(reader):
     sources = [draw_formula("a"), b"nonsense", draw_formula("b + c")]
     first, second, third = reader.read_many(sources, scale=1, errors="return")

@@ -10,6 +10,7 @@ from typing import Final
 
 from i2l.formulas.commands import FONT_SWITCHES, SIZE_SWITCHES, STYLE_SWITCHES
 from i2l.formulas.normalize import normalize_formula
+from i2l.formulas.spelling import without_outer_space
 from i2l.formulas.tokens import FormulaError
 
 # What stands in braces after these is no formula.
@@ -36,7 +37,7 @@ def common_parts(formulas: Iterable[str], *, max_tokens: int, min_count: int = 1
     counts = Counter(
         " ".join(part)
         for formula in formulas
-        for part in find_parts(formula.split())
+        for part in map(without_outer_space, find_parts(formula.split()))
         if 0 < len(part) <= max_tokens
     )
     frequent = [(part, count) for part, count in counts.most_common() if count >= min_count]
@@ -90,8 +91,8 @@ def _is_formula(part: str) -> bool:
 
 
 def _has_its_braces(tokens: Sequence[str]) -> bool:
-    r"""Whether it is in braces if it needs them: `{ \cal L }` does, and `{ L }` does not."""
-    if tokens[0] in _SWITCHES:
+    r"""Whether it has the braces it needs: `{ \cal L }` does, `{ L }` has more, and so has `{ } = 0`."""
+    if tokens[0] in _SWITCHES or (tokens[:2] == ["{", "}"] and tokens[2:3] not in (["^"], ["_"])):
         return False
     wrapped = (0, len(tokens) - 1) in _pairs(tokens)
     return not wrapped or tokens[1] in _SWITCHES

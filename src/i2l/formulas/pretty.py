@@ -9,7 +9,7 @@ from i2l.formulas.environments import MATRICES
 from i2l.formulas.lexer import RawTokens
 from i2l.formulas.normalize import NormalizeResult, normalize_formula
 from i2l.formulas.parser import Parser
-from i2l.formulas.spelling import SWITCHES, respell
+from i2l.formulas.spelling import SWITCHES, respell, without_outer_space
 from i2l.formulas.tokens import FormulaError
 from i2l.formulas.tree import (
     Array,
@@ -87,7 +87,7 @@ def readable_formula(formula: str) -> str:
     Raises:
         FormulaError: if the formula does not parse.
     """
-    canonical = _without_outer_space(normalize_formula(formula).formula)
+    canonical = " ".join(without_outer_space(normalize_formula(formula).formula.split()))
     written = ModernPrinter(words=False).items(Parser(RawTokens(canonical)).parse())
     try:
         modern = normalize_formula(written)
@@ -95,12 +95,6 @@ def readable_formula(formula: str) -> str:
         return pretty_formula(canonical)
     same = _without_braces(modern.formula) == _without_braces(canonical)
     return _write(modern) if same else pretty_formula(canonical)
-
-
-def _without_outer_space(formula: str) -> str:
-    tokens = formula.split()
-    shown = [place for place, token in enumerate(tokens) if token not in commands.SPACES]
-    return " ".join(tokens[shown[0] : shown[-1] + 1]) if shown else formula
 
 
 def _without_braces(formula: str) -> list[str]:
