@@ -2,11 +2,11 @@
 
 test.json, real.json, sweep.json, localization.json   as of a run
 test.txt.gz      its readings of the test split
-measured.json    eight bits against float32, and the race against pix2tex
+measured.json    eight bits against float32, the race against pix2tex, scores without what no picture shows
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,8 +17,10 @@ from benchmarks.results.markdown import distance, percent, points, score, table
 from benchmarks.results.score_tables import all_scores, localization, real, subsets, sweep
 from benchmarks.results.store import FOLDER, Run, write_compressed, write_json
 from i2l.errors import I2LError
-from i2l.evaluation.bootstrap import paired_bootstrap
-from i2l.evaluation.figures import FIGURE_BY_KEY
+from i2l.evaluation.bootstrap import bootstrap_figures, paired_bootstrap
+from i2l.evaluation.figures import FIGURE_BY_KEY, Interval
+from i2l.evaluation.text_metrics import text_columns
+from i2l.formulas.commands import SPACES
 from i2l.inference.model_folder import BUNDLED, bundled_models, read_calibration
 
 _BARS: Final = {
@@ -30,7 +32,9 @@ _BARS: Final = {
 }
 _REAL_BLEU, _SWEEP_LOSS, _POINTING, _CALIBRATION, _ROUNDING, _FASTER = 0.90, 0.03, 0.95, 0.03, 0.002, 5
 _MAX_MB: Final = 32
-_COMPARED: Final = "nopool-first"  # whose localisation must be beaten
+_DROPPED: Final = frozenset({r"\,", r"\;", r"\:"})  # by the renderer of the other images
+_UNSEEN: Final = SPACES | {"{", "}"}
+_COMPARED: Final = "nopool"  # whose localisation must be beaten
 
 
 class Box(Run):
@@ -64,6 +68,10 @@ def take_over(evaluations: Mapping[str, Path | None], *, race: Path | None, floa
     if source := evaluations.get("test"):
         write_compressed(folder / "test.txt.gz", "\n".join(_samples(source)["prediction"]) + "\n")
     measured = load_box().part("measured") or {}
+    if source := evaluations.get("real"):
+        measured["dropped_spaces"] = _without(source, _DROPPED)
+    if source := evaluations.get("test"):
+        measured["invisible"] = {"spaces": _without(source, SPACES), "and braces": _without(source, _UNSEEN)}
     if race:
         measured["race"] = json.loads(race.read_text(encoding="utf-8"))
     if float32:
@@ -77,6 +85,24 @@ def _samples(evaluation: Path | None) -> dict[str, Any]:
     assert evaluation
     samples: dict[str, Any] = json.loads((evaluation / "results.json").read_text(encoding="utf-8"))["samples"]
     return samples
+
+
+def _without(evaluation: Path | None, tokens: Collection[str]) -> dict[str, Any]:
+    """Score without some tokens on both sides, and what a reader would get that leaves just these out."""
+    samples = _samples(evaluation)
+    targets, readings = ([text.split() for text in samples[name]] for name in ("target", "prediction"))
+    bare, bare_readings = (
+        [[token for token in text if token not in tokens] for text in texts] for texts in (targets, readings)
+    )
+    figures = [FIGURE_BY_KEY[key] for key in ("bleu_moses", "edit_distance")]
+    pairs = {"as_labelled": (targets, readings), "without": (bare, bare_readings), "at_best": (targets, bare)}
+    return {
+        name: {
+            key: {"value": found.value, "low": found.low, "high": found.high}
+            for key, found in bootstrap_figures(text_columns(*pair), figures).items()
+        }
+        for name, pair in pairs.items()
+    }
 
 
 def _compare_rounding(rounded: Path | None, float32: Path) -> dict[str, Any]:
@@ -150,6 +176,31 @@ def bars(box: Box) -> str:
     return table(["what", "bar", "reached (95 % interval)", ""], rows)
 
 
+def dropped_spaces(box: Box) -> str:
+    """Images of another renderer, with and without the spaces that it left out."""
+    measured = (box.part("measured") or {})["dropped_spaces"]
+    names = {
+        "as_labelled": "as labelled",
+        "without": r"without `\,` `\;` `\:` in label and reading",
+        "at_best": "as labelled, if all else were read right",
+    }
+    return table(["", "BLEU", "edits per token"], [_scores(measured, name, names[name]) for name in names])
+
+
+def invisible(box: Box) -> str:
+    """What is left of the edits on test without what draws nothing."""
+    parts = (box.part("measured") or {})["invisible"]
+    rows = [_scores(parts["spaces"], "as_labelled", "as labelled")]
+    rows.append(_scores(parts["spaces"], "without", "without spaces"))
+    rows.append(_scores(parts["and braces"], "without", "without spaces and braces"))
+    return table(["", "BLEU", "edits per token"], rows)
+
+
+def _scores(part: Mapping[str, Any], name: str, label: str) -> list[str]:
+    found = {key: Interval(**value) for key, value in part[name].items()}
+    return [label, *(score(key, found[key], with_interval=True) for key in ("bleu_moses", "edit_distance"))]
+
+
 def _localization_rows(box: Box) -> list[list[str]]:
     part = box.part("localization")
     if not part:
@@ -192,4 +243,6 @@ TABLES: Final[dict[str, Callable[[Box], str]]] = {
     "box-real": _of(real),
     "box-sweep": _of(sweep),
     "box-localization": _of(localization),
+    "box-dropped-spaces": dropped_spaces,
+    "box-invisible": invisible,
 }

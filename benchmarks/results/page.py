@@ -14,6 +14,7 @@ from benchmarks.results import box, error_tables, paper_tables, score_tables
 from benchmarks.results.curves import draw_curves
 from benchmarks.results.store import Run, load_runs
 from i2l.files import atomic_write
+from i2l.inference.model_folder import BUNDLED, CARD, bundled_models
 
 T = TypeVar("T")
 
@@ -31,9 +32,8 @@ def render_pages(runs: Sequence[Run] | None = None) -> dict[Path, str]:
         path: fill_page(path.read_text(encoding="utf-8"), runs, TABLES)
         for path in (DOCS / "results.md", DOCS / "errors.md")
     }
-    model = DOCS / "model.md"
-    if model.is_file():  # once there is a model in the box
-        pages[model] = fill_page(model.read_text(encoding="utf-8"), box.load_box(), box.TABLES)
+    for path in (DOCS / "model.md", BUNDLED / bundled_models()[0] / CARD):
+        pages[path] = fill_page(path.read_text(encoding="utf-8"), box.load_box(), box.TABLES)
     return pages | {DOCS / "results" / "curves.svg": draw_curves(runs)}
 
 

@@ -54,6 +54,7 @@ READABLE = [
     (r"\hat { \bf x } \sqrt { { \cal A } }", r"\hat{\mathbf{x}}\sqrt{\mathcal{A}}"),
     (r"{ \bf A _ { { \cal B } } } ^ { \prime }", r"\mathbf{A_{\mathcal{B}}}'"),
     (r"\, \quad x \, y ~ \ ", r"x\,y"),
+    (r"\rightarrow", r"\rightarrow"),
     (r"{ \bf } { x + y } { \left( x \right) }", r"{\bf}{x + y}{\left(x\right)}"),
 ]
 

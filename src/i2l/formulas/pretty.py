@@ -69,7 +69,9 @@ def pretty_formula(formula: str) -> str:
 def _write(canonical: NormalizeResult) -> str:
     items = Parser(RawTokens(canonical.formula)).parse()
     for words in (True, False):
-        written = PrettyPrinter(words=words).items(items).lstrip(" ")
+        written = PrettyPrinter(words=words).items(items).strip(" ")
+        if written.endswith("\\") and not written.endswith("\\\\"):
+            written += " "  # a space that the formula has
         try:
             if normalize_formula(written).formula == canonical.formula:
                 return written

@@ -1,0 +1,120 @@
+"""The model in the box: small, whole, and able to read the examples, with no download and no torch."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from i2l import Reader
+from i2l.formulas.normalize import normalize_formula
+from i2l.formulas.spelling import respell, without_outer_space
+from i2l.images.render import render_formulas
+from i2l.inference.decoding import Hypothesis
+from i2l.inference.model_folder import BUNDLED, bundled_models
+
+MAX_BYTES = 32 * 2**20
+EXAMPLES = Path(__file__).parent.parent / "examples"
+LABELS = dict(line.split("\t") for line in (EXAMPLES / "labels.tsv").read_text().splitlines())
+
+
+@pytest.fixture(scope="module")
+def reader():
+    return Reader(threads=1)
+
+
+@pytest.fixture(scope="module")
+def readings(reader):
+    return {name: reader.read(EXAMPLES / name) for name in LABELS}
+
+
+def drawn(formula):
+    """What shows of a formula: neither the spelling of fonts nor braces around a whole."""
+    return [token for token in without_outer_space(respell(formula).split()) if token not in "{}"]
+
+
+def test_it_is_small_and_says_what_it_is(reader):
+    size = sum(path.stat().st_size for path in BUNDLED.rglob("*"))
+    assert size < MAX_BYTES
+    assert reader.model.path.name == bundled_models()[0] == "pinpoint"
+    assert reader.model.calibration.error < 0.03
+    card = (reader.model.path / "README.md").read_text()
+    assert all(f"## {title}" in card for title in ("Data", "Scores", "Limits"))
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_it_reads_the_examples(readings, name):
+    reading = readings[name]
+    assert drawn(reading.formula) == drawn(LABELS[name])
+    assert drawn(normalize_formula(reading.latex).formula) == drawn(LABELS[name])
+    assert reading.finished
+    assert 0.5 < reading.confidence <= 1
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_its_boxes_follow_the_formula(readings, name):
+    """Every visible token has a box within the picture; letters of a line lie from left to right."""
+    reading = readings[name]
+    width, height = reading.prepared.file_size_px
+    boxes = [box for box in reading.boxes if box is not None]
+    assert len(boxes) >= sum(token.isalpha() for token in reading.tokens)
+    for left, top, right, bottom in boxes:
+        assert -1 <= left < right <= width + 1
+        assert -1 <= top < bottom <= height + 1
+
+
+def test_it_points_at_each_symbol(readings):
+    """In the sans one, a root over two squares: `a` left of `b`, both under the root's sign."""
+    reading = readings["6-sans.png"]
+    boxes = {token: box for token, box in zip(reading.tokens, reading.boxes, strict=True) if box}
+    assert boxes["a"][0] < boxes["+"][0] < boxes["b"][0]
+    assert boxes["a"][2] <= boxes["+"][0] + 1
+    assert boxes[r"\sqrt"][0] < boxes["a"][0]
+
+
+def test_company_changes_nothing(readings):
+    """Each picture is encoded by itself, so what it is read with cannot matter."""
+    together = Reader(threads=2).read_many([EXAMPLES / name for name in LABELS])
+    for name, reading in zip(LABELS, together, strict=True):
+        alone = readings[name]
+        assert reading.tokens == alone.tokens
+        assert reading.boxes == alone.boxes
+        np.testing.assert_allclose(reading.token_probabilities, alone.token_probabilities, atol=1e-4)
+
+
+@pytest.mark.tex
+def test_it_reads_what_is_short(reader):
+    formulas = ["2", "A", r"\pi", r"\Gamma", "x y", "a = b", r"\lambda _ { 1 }", "N = 4", "f ( x )", r"\hbar"]
+    for formula, render in zip(formulas, render_formulas(formulas), strict=True):
+        assert drawn(reader.read(render.pixels, scale=1).formula) == drawn(formula)
+
+
+def test_ways_to_write_the_same_count_together(reader):
+    """`x` with a space behind it is no other reading than `x`."""
+    encode = reader.model.vocabulary.encode
+
+    def hypothesis(tokens, probability):
+        steps = len(tokens) + 1
+        return Hypothesis(
+            token_ids=encode(tokens),
+            log_prob=np.log(probability),
+            score=np.log(probability),
+            token_log_probs=np.full(steps, np.log(probability) / steps, np.float32),
+            attention=None,
+            finished=True,
+        )
+
+    found = [hypothesis(["y"], 0.3), hypothesis(["x", r"\,"], 0.2), hypothesis(["x"], 0.25)]
+    best, other = reader._alike(found)
+    assert (best.latex, best.tokens, other.latex) == ("x", ("x",), "y")
+    assert np.exp(best.log_prob) == pytest.approx(0.45)
+
+
+def test_it_needs_no_torch():
+    script = (
+        "import sys; sys.modules['torch'] = None; from i2l import Reader;"
+        f"print(Reader().read({str(EXAMPLES / '6-sans.png')!r}).latex)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(r"\sqrt{a^{2} + b^{2}}")
