@@ -33,7 +33,6 @@ def create_app(options: ServeOptions) -> FastAPI:
     settings = {
         "model": options.model,
         "threads": options.threads,
-        "max_batch": options.max_batch,
         "max_pixels": options.max_pixels,
     }
     batcher = Batcher(

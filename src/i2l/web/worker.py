@@ -30,19 +30,18 @@ Item = tuple[bytes, dict[str, Any]]  # the bytes of a file, and the options of i
 class ReadingDesk:
     """Reads batches with one model, whatever the options of each image."""
 
-    def __init__(self, *, model: str | None, threads: int | None, max_batch: int, max_pixels: int) -> None:
+    def __init__(self, *, model: str | None, threads: int | None, max_pixels: int) -> None:
         """Load the model.
 
         Args:
             model: as in `Reader`.
             threads: as in `Reader`.
-            max_batch: images that go through the network together.
             max_pixels: of an image.
 
         Raises:
             ModelError: if there is no such model, or it is broken.
         """
-        self._reader = Reader(model, threads=threads, batch_size=max_batch)
+        self._reader = Reader(model, threads=threads)
         self._max_pixels = max_pixels
 
     def describe(self) -> dict[str, Any]:
