@@ -55,7 +55,14 @@ READABLE = [
     (r"{ \bf A _ { { \cal B } } } ^ { \prime }", r"\mathbf{A_{\mathcal{B}}}'"),
     (r"\, \quad x \, y ~ \ ", r"x\,y"),
     (r"\rightarrow", r"\rightarrow"),
-    (r"{ \bf } { x + y } { \left( x \right) }", r"{\bf}{x + y}{\left(x\right)}"),
+    (r"{ \bf } { x + y } { \left( x \right) }", r"{\bf}x + y{\left(x\right)}"),
+    (r"\sum { x } ( { a _ { 1 } + b ) } \overline { { y } }", r"\sum x(a_{1} + b)\overline{y}"),
+    (r"{ d s } ^ { 2 } \sb { \mu \nu }", r"{ds}^{2}\sb{\mu\nu}"),  # a base, an argument
+    (
+        r"\begin{array} { c } { a } \\ { [ b ] } \\ { c \hfill } \\ { d d d d } \\ \end{array}",
+        r"\begin{array}{c} a \\ {[b]} \\ {c\hfill} \\ dddd \end{array}",
+    ),
+    (r"\sum { ( x ) } { = } { + a }", r"\sum{(x)}{ = }{+a}"),  # where braces keep a distance
 ]
 
 

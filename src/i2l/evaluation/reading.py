@@ -42,7 +42,6 @@ class BatchReader:
             model,
             beam_width=options.beam_width,
             guard=options.guard,
-            batch_size=options.batch_size,
             device=_choose_device(options.device),
         )
         self.model = self._reader.model

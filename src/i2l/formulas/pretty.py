@@ -51,6 +51,21 @@ _RELATIONS: Final = frozenset(
 )
 _OPENING: Final = frozenset(["(", "[", ",", ";", ":", "/", "|", "\\{", "+", "-", "=", "<", ">"])
 _GLUED: Final = _RELATIONS | {":", r"\not"}  # a relation after these is part of the same sign
+_SWITCHES: Final = commands.FONT_SWITCHES | commands.SIZE_SWITCHES | commands.STYLE_SWITCHES.keys()
+_GREEK: Final = frozenset(
+    rf"\{name}"
+    for name in (
+        *("alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "iota"),
+        *("vartheta", "kappa", "lambda", "mu", "nu", "xi", "pi", "varpi", "rho", "varrho", "sigma"),
+        *("varsigma", "tau", "upsilon", "phi", "varphi", "chi", "psi", "omega", "Gamma", "Delta", "Theta"),
+        *("Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega", "partial", "hbar", "ell"),
+    )
+)
+# After these a group is no argument.
+_ALONE: Final = (
+    commands.SPACES | _GREEK | _RELATIONS | {r"\cdot", r"\times", r"\sum", r"\prod", r"\int", r"\pm"}
+)
+_FILLS: Final = (r"\hfill", r"\hfil", r"\hss")
 _FONT_COMMANDS: Final = {switch: command for command, switch in SWITCHES.items()}
 _NAME = re.compile(r"\\[A-Za-z]+$")
 
@@ -83,8 +98,8 @@ def _write(canonical: NormalizeResult) -> str:
 def readable_formula(formula: str) -> str:
     r"""Write a canonical formula as a person would today: the same picture, but not always the same tokens.
 
-    `{ \bf x }` becomes `\mathbf{x}`, `{ \cal L }` becomes `\mathcal{L}`; a fraction loses braces around it,
-    and a formula the space before and after it.
+    `{ \bf x }` becomes `\mathbf{x}`, `{ \cal L }` becomes `\mathcal{L}`; braces that nobody sees are left
+    out, and so is space before and after the formula.
 
     Raises:
         FormulaError: if the formula does not parse.
@@ -227,11 +242,22 @@ class PrettyPrinter:
         if len(cell) != 1 or not isinstance(cell[0], Group):
             return self.items(cell)
         items = cell[0].items
-        if items and isinstance(items[-1], Symbol) and items[-1].text in commands.DOTS:
-            return self.node(cell[0])  # amsmath adds a space after dots that end a cell
+        if items and _needs_its_cell(items[0], items[-1]):
+            return self.node(cell[0])
         if aligned and items and isinstance(items[0], Group) and not items[0].items:
             items = items[1:]
         return self.items(items)
+
+
+def _needs_its_cell(first: Node, last: Node) -> bool:
+    r"""Whether a cell shows its braces.
+
+    amsmath adds a space after dots that end it, `\hfill` would push it aside, and `[` or `*` at its start
+    would belong to the `\\` before it.
+    """
+    return (isinstance(first, Symbol) and first.text in ("[", "*", *_FILLS)) or (
+        isinstance(last, Symbol) and (last.text in commands.DOTS or last.text in _FILLS)
+    )
 
 
 def _count_primes(node: Node) -> int:
@@ -254,7 +280,7 @@ def _join(pieces: list[str]) -> str:
 
 
 class ModernPrinter(PrettyPrinter):
-    """Writes fonts as commands instead of switches, and no braces around a fraction."""
+    """Writes fonts as commands instead of switches, and no braces that cannot be seen."""
 
     def items(self, items: list[Node]) -> str:
         """Write the items of a group."""
@@ -263,8 +289,8 @@ class ModernPrinter(PrettyPrinter):
             if rest and not any(
                 isinstance(node, Symbol) and node.text in commands.FONT_SWITCHES for node in rest
             ):
-                return f"{_FONT_COMMANDS[items[0].text]}{{{super().items(rest)}}}"
-        return super().items(items)
+                return f"{_FONT_COMMANDS[items[0].text]}{{{super().items(_without_unseen_braces(rest))}}}"
+        return super().items(_without_unseen_braces(items))
 
     def item(self, node: Node) -> str:
         """Write a node that is no argument."""
@@ -282,3 +308,35 @@ class ModernPrinter(PrettyPrinter):
         if len(items) == 1:
             return isinstance(items[0], Command) and items[0].name in commands.FRACTIONS
         return self.items(items) != super().items(items)
+
+
+def _without_unseen_braces(items: list[Node]) -> list[Node]:
+    """Take groups apart that begin and end as a letter does: then their braces keep no distance."""
+    flat: list[Node] = []
+    for node in items:
+        inner = _without_unseen_braces(node.items) if isinstance(node, Group) else []
+        if (
+            inner
+            and not any(isinstance(part, Symbol) and part.text in _SWITCHES for part in inner)
+            and _is_ordinary(inner[0])
+            and (_is_ordinary(inner[-1]) or (isinstance(inner[-1], Symbol) and inner[-1].text in ")]"))
+            and (not flat or _takes_nothing(flat[-1]))
+        ):
+            flat += inner
+        else:
+            flat.append(node)
+    return flat
+
+
+def _is_ordinary(node: Node) -> bool:
+    """Whether TeX sets it as it sets a letter: no space of its own on either side."""
+    if isinstance(node, Scripts):
+        return node.base is not None and node.limits is None and _is_ordinary(node.base)
+    return isinstance(node, Symbol) and (node.text.isalnum() or node.text in _GREEK)
+
+
+def _takes_nothing(node: Node) -> bool:
+    """Whether what stands behind it cannot be its argument."""
+    if not isinstance(node, Symbol):
+        return True
+    return not node.text.startswith("\\") or node.text in _ALONE

@@ -8,11 +8,11 @@ print(reading.latex, reading.confidence)
 import copy
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple, overload
+from typing import Literal, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ from i2l.inference.guards import FormulaGuard
 from i2l.inference.loading import LoadedModel, load_model
 from i2l.inference.reading import Alternative, Reading
 from i2l.model.receptive_field import receptive_field
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 SPARES = 4  # other readings that come for nothing
 OTHERS = 3  # tokens that might stand in the place of another
@@ -53,7 +56,7 @@ class Reader:
         guard: bool = True,
         max_tokens: int = 170,
         threads: int | None = None,
-        batch_size: int = 8,
+        batch_size: int = 4,
         device: str = "cpu",
     ) -> None:
         """Load a model.
@@ -155,35 +158,44 @@ class Reader:
             ImageError: for the first image that cannot be read, unless errors are returned.
         """
         given = list(sources)
-        lanes = min(self.model.backend.num_lanes, len(given))
+        lanes = min(self.model.backend.num_lanes, math.ceil(len(given) / self._batch_size))
         if lanes <= 1:
-            return self._read_share(given, scale, errors)
-        # Images side by side with one thread each take less than one after the other with all threads.
+            return self._read_batches(given, scale, errors, run=map)
+        # Batches side by side with one thread each take less than one after the other with all threads.
         reader = copy.copy(self)
         reader.model = replace(self.model, backend=self.model.backend.lane())
-        results: list[Reading | I2LError | None] = [None] * len(given)
         with ThreadPoolExecutor(lanes) as pool:
-            shares = [given[first::lanes] for first in range(lanes)]
-            found = pool.map(lambda share: reader._read_share(share, scale, errors), shares)
-            for first, readings in enumerate(found):
-                results[first::lanes] = readings
-        return results  # type: ignore[return-value] # every place is filled
+            return reader._read_batches(given, scale, errors, run=pool.map)
 
-    def _read_share(
-        self, sources: Sequence[ImageSource], scale: float | None, errors: str
+    def _read_batches(
+        self, sources: Sequence[ImageSource], scale: float | None, errors: str, *, run: "_Map"
     ) -> list[Reading | I2LError]:
-        """Read images in this thread; the readings come in the order of the images."""
-        results: list[Reading | I2LError | None] = [None] * len(sources)
-        forms: dict[int, list[PreparedImage]] = {}
-        for index, source in enumerate(sources):
+        """Prepare images and read them in batches of about one size, the same ones whoever runs them."""
+
+        def try_to_prepare(source: ImageSource) -> list[PreparedImage] | I2LError:
             try:
-                forms[index] = self.prepare(source, scale=scale)
+                return self.prepare(source, scale=scale)
             except I2LError as error:
+                return error
+
+        results: list[Reading | I2LError | None] = []
+        forms: dict[int, list[PreparedImage]] = {}
+        for index, prepared in enumerate(run(try_to_prepare, sources)):
+            if isinstance(prepared, I2LError):
                 if errors == "raise":
-                    raise
-                results[index] = error
-        for index, reading in zip(forms, self._read_forms(list(forms.values())), strict=True):
-            results[index] = reading
+                    raise prepared
+                results.append(prepared)
+            else:
+                forms[index] = prepared
+                results.append(None)
+        order = sorted(forms, key=lambda index: (forms[index][-1].pixels.shape[::-1], index), reverse=True)
+        batches = [
+            order[first : first + self._batch_size] for first in range(0, len(order), self._batch_size)
+        ]
+        found = run(self._read_forms, [[forms[index] for index in batch] for batch in batches])
+        for batch, readings in zip(batches, found, strict=True):
+            for index, reading in zip(batch, readings, strict=True):
+                results[index] = reading
         return results  # type: ignore[return-value] # every place is filled
 
     def _read_forms(self, forms: Sequence[list[PreparedImage]]) -> list[Reading]:
@@ -319,6 +331,12 @@ class Reader:
         probability = math.exp(log_prob)
         calibration = self.model.calibration
         return float(calibration(probability)) if calibration else probability
+
+
+class _Map(Protocol):
+    """What `map` does, here or in several threads."""
+
+    def __call__(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[R]: ...
 
 
 class _Candidate(NamedTuple):
