@@ -16,41 +16,15 @@ from i2l.images.render import render_formulas
 from i2l.images.styles import PAPER
 from i2l.inference.reader import Reader
 
-LETTERS = (
-    "alpha",
-    "beta",
-    "gamma",
-    "delta",
-    "epsilon",
-    "lambda",
-    "mu",
-    "pi",
-    "sigma",
-    "phi",
-    "psi",
-    "omega",
-    "Gamma",
-    "Delta",
-    "Omega",
-)
-OTHERS = (
-    "Gamma",
-    "Delta",
-    "Omega",
-    "infty",
-    "sum",
-    "int",
-    "partial",
-    "nabla",
-    "hbar",
-    "rightarrow",
-    "emptyset",
+NAMES = (
+    *("alpha", "beta", "gamma", "delta", "epsilon", "lambda", "mu", "pi", "sigma", "phi", "psi", "omega"),
+    *("Gamma", "Delta", "Omega", "infty", "sum", "int", "partial", "nabla", "hbar", "emptyset", "rightarrow"),
 )
 SIGNS = [
     *ascii_lowercase,
     *ascii_uppercase,
     *digits,
-    *(f"\\{name}" for name in (*LETTERS, *OTHERS)),
+    *(f"\\{name}" for name in NAMES),
     *"+=(",
 ]
 FEW = [
@@ -80,7 +54,7 @@ SIZES = ((200, 1.0), (200, None), (110, None), (300, None))  # dpi, scale
 
 def shown(formula: str) -> list[str]:
     """The signs of a formula."""
-    words = {r"\to": r"\rightarrow", r"\mathbf": r"\bf"}
+    words = {r"\to": r"\rightarrow", r"\mathbf": r"\bf"}  # respelling leaves a font without braces as it is
     tokens = without_outer_space(respell(formula).split())
     return [words.get(token, token) for token in tokens if token not in "{}"]
 

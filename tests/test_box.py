@@ -30,7 +30,7 @@ def readings(reader):
 
 
 def drawn(formula):
-    """What shows of a formula: neither the spelling of fonts nor braces around a whole."""
+    """What shows of a formula: neither the spelling of fonts, nor braces, nor space around it."""
     return [token for token in without_outer_space(respell(formula).split()) if token not in "{}"]
 
 
@@ -54,7 +54,7 @@ def test_it_reads_the_examples(readings, name):
 
 @pytest.mark.parametrize("name", LABELS)
 def test_its_boxes_follow_the_formula(readings, name):
-    """Every visible token has a box within the picture; letters of a line lie from left to right."""
+    """Every visible token has a box, within the picture."""
     reading = readings[name]
     width, height = reading.prepared.file_size_px
     boxes = [box for box in reading.boxes if box is not None]

@@ -95,7 +95,9 @@ def _without(evaluation: Path | None, tokens: Collection[str]) -> dict[str, Any]
         [[token for token in text if token not in tokens] for text in texts] for texts in (targets, readings)
     )
     figures = [FIGURE_BY_KEY[key] for key in ("bleu_moses", "edit_distance")]
-    pairs = {"as_labelled": (targets, readings), "without": (bare, bare_readings), "at_best": (targets, bare)}
+    pairs = {"as_labelled": (targets, readings), "without": (bare, bare_readings)}
+    if tokens is _DROPPED:
+        pairs["at_best"] = targets, bare
     return {
         name: {
             key: {"value": found.value, "low": found.low, "high": found.high}

@@ -62,6 +62,12 @@ READABLE = [
         r"\begin{array} { c } { a } \\ { [ b ] } \\ { c \hfill } \\ { d d d d } \\ \end{array}",
         r"\begin{array}{c} a \\ {[b]} \\ {c\hfill} \\ dddd \end{array}",
     ),
+    (r"{ x \atop y } = b { z \atop w } c", r"{x\atop y} = b{z\atop w}c"),
+    (r"\sqrt [ { a ] } ] { x } { a V } , b", r"\sqrt[{a]}]{x}{aV},b"),
+    (
+        r"\begin{array} { c } { a \hfill b } \\ { d d d d d } \\ \end{array}",
+        r"\begin{array}{c} {a\hfill b} \\ ddddd \end{array}",
+    ),
     (r"\sum { ( x ) } { = } { + a }", r"\sum{(x)}{ = }{+a}"),  # where braces keep a distance
 ]
 

@@ -164,6 +164,17 @@ def test_side_by_side_as_one_by_one(exported, threads):
         reader.read_many(sources, scale=1)
 
 
+def test_one_open_image_for_several_threads(exported):
+    """It is decoded when it is first looked at, and must not be by two threads at once."""
+    page = np.full((1500, 1500), 255, np.uint8)
+    drawing = draw_formula("b + c")
+    page[: drawing.shape[0], : drawing.shape[1]] = drawing
+    reader = Reader(exported["float32"], threads=3)
+    for _ in range(3):
+        image = Image.open(io.BytesIO(png(page)))
+        assert {reading.formula for reading in reader.read_many([image] * 9, scale=1)} == {"b + c"}
+
+
 def test_many_with_bad_ones_among_them(reader):
     sources = [draw_formula("a"), b"nonsense", draw_formula("b + c")]
     first, second, third = reader.read_many(sources, scale=1, errors="return")
@@ -259,7 +270,7 @@ def test_models_that_are_not_there(tmp_path, checkpoint):
 
 def test_no_model_in_the_box(monkeypatch, tmp_path):
     monkeypatch.setattr("i2l.inference.model_folder.BUNDLED", tmp_path)
-    with pytest.raises(ModelError, match="No model is bundled"):
+    with pytest.raises(ModelError, match="no model in the box"):
         Reader()
 
 

@@ -56,7 +56,9 @@ def evaluate(
     guard: Annotated[
         bool, typer.Option("--guard", help="Let the model write only well-formed formulas.")
     ] = False,
-    batch_size: Annotated[int, typer.Option(help="Images that the model reads at once.", min=1)] = 32,
+    batch_size: Annotated[
+        int, typer.Option(help="Images of a dataset that the model reads at once.", min=1)
+    ] = 32,
     device: Annotated[str, typer.Option(help="Of a checkpoint: auto, cpu or cuda.")] = "auto",
     rounds: Annotated[int, typer.Option(help="Resamplings for the intervals.", min=10)] = 1000,
     processes: Annotated[int, typer.Option(help="At once.", min=1)] = os.cpu_count() or 1,

@@ -186,6 +186,7 @@ SIDE_OPERATORS: Final = frozenset(
 ) | frozenset(PLAIN_OPERATORS)
 
 STYLE_SWITCHES: Final = {r"\displaystyle": 0, r"\textstyle": 1, r"\scriptstyle": 2, r"\scriptscriptstyle": 3}
+SWITCHES: Final = FONT_SWITCHES | SIZE_SWITCHES | STYLE_SWITCHES.keys()
 SPACES: Final = frozenset(
     [
         "~",

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from i2l.formulas.commands import FONT_SWITCHES, SIZE_SWITCHES, STYLE_SWITCHES
+from i2l.formulas.commands import SWITCHES
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.spelling import without_outer_space
 from i2l.formulas.tokens import FormulaError
@@ -23,7 +23,6 @@ _RELATIONS: Final = (
 )
 _SEPARATORS: Final = frozenset({*_RELATIONS, ",", ";", ":", "&", r"\\", r"\quad", r"\qquad"})
 _SCRIPTS: Final = frozenset("_^")
-_SWITCHES: Final = FONT_SWITCHES | SIZE_SWITCHES | STYLE_SWITCHES.keys()
 
 
 def common_parts(formulas: Iterable[str], *, max_tokens: int, min_count: int = 1) -> list[str]:
@@ -92,7 +91,7 @@ def _is_formula(part: str) -> bool:
 
 def _has_its_braces(tokens: Sequence[str]) -> bool:
     r"""Whether it has the braces it needs: `{ \cal L }` does, `{ L }` has more, and so has `{ } = 0`."""
-    if tokens[0] in _SWITCHES or (tokens[:2] == ["{", "}"] and tokens[2:3] not in (["^"], ["_"])):
+    if tokens[0] in SWITCHES or (tokens[:2] == ["{", "}"] and tokens[2:3] not in (["^"], ["_"])):
         return False
     wrapped = (0, len(tokens) - 1) in _pairs(tokens)
-    return not wrapped or tokens[1] in _SWITCHES
+    return not wrapped or tokens[1] in SWITCHES

@@ -51,7 +51,12 @@ _RELATIONS: Final = frozenset(
 )
 _OPENING: Final = frozenset(["(", "[", ",", ";", ":", "/", "|", "\\{", "+", "-", "=", "<", ">"])
 _GLUED: Final = _RELATIONS | {":", r"\not"}  # a relation after these is part of the same sign
-_SWITCHES: Final = commands.FONT_SWITCHES | commands.SIZE_SWITCHES | commands.STYLE_SWITCHES.keys()
+# What works on all that follows it in its group, on all of the group, or ends an argument in brackets.
+_REACHING: Final = commands.SWITCHES | {
+    *(r"\atop", r"\above", r"\over", r"\choose", r"\brace", r"\brack"),
+    *(r"\overwithdelims", r"\atopwithdelims", r"\abovewithdelims", r"\middle", r"\limits", r"\nolimits"),
+    *("[", "]", "&", r"\\"),
+}
 _GREEK: Final = frozenset(
     rf"\{name}"
     for name in (
@@ -65,7 +70,7 @@ _GREEK: Final = frozenset(
 _ALONE: Final = (
     commands.SPACES | _GREEK | _RELATIONS | {r"\cdot", r"\times", r"\sum", r"\prod", r"\int", r"\pm"}
 )
-_FILLS: Final = (r"\hfill", r"\hfil", r"\hss")
+_FILLS: Final = frozenset([r"\hfill", r"\hfil", r"\hss"])
 _FONT_COMMANDS: Final = {switch: command for command, switch in SWITCHES.items()}
 _NAME = re.compile(r"\\[A-Za-z]+$")
 
@@ -242,21 +247,22 @@ class PrettyPrinter:
         if len(cell) != 1 or not isinstance(cell[0], Group):
             return self.items(cell)
         items = cell[0].items
-        if items and _needs_its_cell(items[0], items[-1]):
+        if _needs_its_cell(items):
             return self.node(cell[0])
         if aligned and items and isinstance(items[0], Group) and not items[0].items:
             items = items[1:]
         return self.items(items)
 
 
-def _needs_its_cell(first: Node, last: Node) -> bool:
+def _needs_its_cell(items: list[Node]) -> bool:
     r"""Whether a cell shows its braces.
 
     amsmath adds a space after dots that end it, `\hfill` would push it aside, and `[` or `*` at its start
     would belong to the `\\` before it.
     """
-    return (isinstance(first, Symbol) and first.text in ("[", "*", *_FILLS)) or (
-        isinstance(last, Symbol) and (last.text in commands.DOTS or last.text in _FILLS)
+    symbols = [node.text if isinstance(node, Symbol) else "" for node in items]
+    return bool(symbols) and (
+        symbols[0] in ("[", "*") or symbols[-1] in commands.DOTS or not _FILLS.isdisjoint(symbols)
     )
 
 
@@ -313,19 +319,25 @@ class ModernPrinter(PrettyPrinter):
 def _without_unseen_braces(items: list[Node]) -> list[Node]:
     """Take groups apart that begin and end as a letter does: then their braces keep no distance."""
     flat: list[Node] = []
-    for node in items:
+    for place, node in enumerate(items):
+        after = items[place + 1] if place + 1 < len(items) else None
         inner = _without_unseen_braces(node.items) if isinstance(node, Group) else []
-        if (
-            inner
-            and not any(isinstance(part, Symbol) and part.text in _SWITCHES for part in inner)
-            and _is_ordinary(inner[0])
-            and (_is_ordinary(inner[-1]) or (isinstance(inner[-1], Symbol) and inner[-1].text in ")]"))
-            and (not flat or _takes_nothing(flat[-1]))
-        ):
+        if inner and _needs_no_group(inner, after) and (not flat or _takes_nothing(flat[-1])):
             flat += inner
         else:
             flat.append(node)
     return flat
+
+
+def _needs_no_group(items: list[Node], after: Node | None) -> bool:
+    """Whether nothing in a group reaches as far as its braces, or comes closer to what follows without."""
+    first, last = items[0], items[-1]
+    return (
+        not any(isinstance(node, Symbol) and node.text in _REACHING for node in items)
+        and _is_ordinary(first)
+        and (_is_ordinary(last) or (isinstance(last, Symbol) and last.text == ")"))
+        and not (isinstance(after, Symbol) and after.text in (",", "."))
+    )
 
 
 def _is_ordinary(node: Node) -> bool:
@@ -337,6 +349,8 @@ def _is_ordinary(node: Node) -> bool:
 
 def _takes_nothing(node: Node) -> bool:
     """Whether what stands behind it cannot be its argument."""
+    if isinstance(node, Command):
+        return node.name in commands.FRACTIONS
     if not isinstance(node, Symbol):
         return True
     return not node.text.startswith("\\") or node.text in _ALONE

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
 # What goes before the names of inputs and outputs of the networks.
 MEMORY, START, STATE, NEXT = "memory.", "start.", "state.", "next."
-NEAR, CELLS = (
-    MEMORY + "near",
-    MEMORY + "cells",
-)  # of a transformer: which cells are near ink, and their numbers
+# Of a transformer: is ink near, and which cell of the canvas is it.
+NEAR, CELLS = MEMORY + "near", MEMORY + "cells"
 
 
 class Backend(Protocol):
@@ -33,6 +31,7 @@ class Backend(Protocol):
 
     arrays: Arrays
     num_lanes: int  # threads that may read with `lane()` side by side
+    batch_size: int  # images that are best read together
 
     def lane(self) -> "Backend":
         """Give the same network for readers that run side by side, which then take one thread each."""
@@ -55,6 +54,8 @@ def available_threads() -> int:
 
 class OnnxBackend:
     """An exported model. Needs no torch; may be used by several threads at once."""
+
+    batch_size = 4  # eight take as long each, sixteen longer: they wait for the longest formula
 
     def __init__(self, folder: ModelFolder, *, threads: int | None = None) -> None:
         """Load the networks.
@@ -159,6 +160,8 @@ def _join_near_cells(memories: Sequence[Memory], *, num_cells: int) -> Memory:
 
 class TorchBackend:
     """A checkpoint, or a model in training, on its own device."""
+
+    batch_size = 32
 
     def __init__(self, model: "Network") -> None:
         self._model = model

@@ -12,7 +12,7 @@ from i2l.inference.backends import available_threads
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
 
-CHUNK = 16  # images that a process takes at a time; those of about one size are read together
+CHUNK = 16  # images that a process takes at a time, at least; those of about one size are read together
 
 _reader: Reader | None = None  # of a worker process
 
@@ -35,7 +35,9 @@ def read_all(
     Raises:
         I2LError: if the model cannot be loaded, or a process died.
     """
-    chunks = [sources[first : first + CHUNK] for first in range(0, len(sources), CHUNK)]
+    lanes = available_threads() if jobs <= 1 else 1
+    size = max(CHUNK, 4 * lanes)  # a batch or more for each lane
+    chunks = [sources[first : first + size] for first in range(0, len(sources), size)]
     if jobs <= 1 or len(chunks) <= 1:
         reader = Reader(**options)
         for chunk in chunks:

@@ -120,7 +120,7 @@ def find_model(model: str | Path | None) -> Path:
     if model is None:
         if not names:
             raise ModelError(
-                "No model is bundled with this version of i2l yet. Name one: --model DIR on the command "
+                "This installation has no model in the box. Name one: --model DIR on the command "
                 "line, Reader(DIR) in Python, where DIR is what `i2l export RUN -o DIR` wrote."
             )
         return BUNDLED / names[0]
@@ -128,6 +128,6 @@ def find_model(model: str | Path | None) -> Path:
         return BUNDLED / str(model)
     path = Path(model)
     if not path.is_dir():
-        there = f"in the box: {', '.join(names)}" if names else "none is bundled yet"
+        there = f"in the box: {', '.join(names)}" if names else "the box is empty"
         raise ModelError(f"There is no model {str(model)!r}: neither a folder nor a bundled one ({there}).")
     return path

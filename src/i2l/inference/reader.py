@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from i2l.errors import I2LError
 from i2l.formulas.pretty import readable_formula
@@ -56,7 +57,7 @@ class Reader:
         guard: bool = True,
         max_tokens: int = 170,
         threads: int | None = None,
-        batch_size: int = 4,
+        batch_size: int | None = None,
         device: str = "cpu",
     ) -> None:
         """Load a model.
@@ -65,17 +66,17 @@ class Reader:
             model: the name of one in the box, a folder that `i2l export` wrote, or a checkpoint (which needs
                 torch); the model in the box if None.
             beam_width: hypotheses that are followed at once; 1 is greedy.
-            n_best: readings that the search makes certain; `Reading.alternatives` holds at least one less.
+            n_best: readings that the search makes certain; those written the same way are one.
             guard: write only what is a formula, and stop repetition.
             max_tokens: longest formula.
             threads: of one call; all processors if None. The result does not depend on it.
-            batch_size: images that a thread of `read_many` reads together.
+            batch_size: images that a thread of `read_many` reads together; what suits the model if None.
             device: of a checkpoint, as torch names it; an exported model runs on the CPU.
 
         Raises:
             ModelError: if there is no such model, or it is broken.
         """
-        if min(beam_width, n_best, max_tokens, batch_size) < 1 or n_best > beam_width:
+        if min(beam_width, n_best, max_tokens, batch_size or 1) < 1 or n_best > beam_width:
             raise I2LError(
                 "beam_width, n_best, max_tokens and batch_size are at least 1, n_best at most the beam."
             )
@@ -84,7 +85,7 @@ class Reader:
             width=beam_width, n_best=n_best, spares=SPARES, max_steps=max_tokens + 1, others=OTHERS
         )
         self._guard = FormulaGuard(self.model.vocabulary) if guard else None
-        self._batch_size = batch_size
+        self._batch_size = batch_size or self.model.backend.batch_size
 
     def with_options(
         self, *, beam_width: int | None = None, n_best: int | None = None, guard: bool | None = None
@@ -180,7 +181,9 @@ class Reader:
 
         results: list[Reading | I2LError | None] = []
         forms: dict[int, list[PreparedImage]] = {}
-        for index, prepared in enumerate(run(try_to_prepare, sources)):
+        # An open image is read from its file when it is first looked at, which two threads must not do.
+        serial = any(isinstance(source, Image.Image) for source in sources)
+        for index, prepared in enumerate((map if serial else run)(try_to_prepare, sources)):
             if isinstance(prepared, I2LError):
                 if errors == "raise":
                     raise prepared
@@ -240,6 +243,7 @@ class Reader:
         """Make the reading of one image."""
         prepared, found, seconds = attempt
         best, *others = self._alike(found)
+        confidence = self._confidence(best.log_prob)
         tokens = best.tokens
         length = len(tokens)
         hypothesis = best.hypothesis
@@ -248,13 +252,15 @@ class Reader:
         return Reading(
             latex=best.latex,
             tokens=tokens,
-            confidence=self._confidence(best.log_prob),
+            confidence=confidence,
             log_prob=best.log_prob,
             token_probabilities=np.exp(hypothesis.token_log_probs[:length]),
             attention=attention,
             boxes=self._boxes(tokens, attention, prepared),
             alternatives=tuple(
-                Alternative(other.latex, other.tokens, self._confidence(other.log_prob)) for other in others
+                # the map was fitted on best readings only; one of the two is right at most
+                Alternative(other.latex, other.tokens, min(self._confidence(other.log_prob), 1 - confidence))
+                for other in others
             ),
             finished=hypothesis.finished,
             seconds=seconds,
