@@ -7,16 +7,15 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from benchmarks.results import box, error_tables, paper_tables, score_tables
 from benchmarks.results.curves import draw_curves
 from benchmarks.results.store import Run, load_runs
 from i2l.files import atomic_write
 from i2l.inference.model_folder import BUNDLED, CARD, bundled_models
-
-T = TypeVar("T")
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 TABLES: Final[dict[str, Callable[[Sequence[Run]], str]]] = (
@@ -28,18 +27,19 @@ _BLOCK: Final = re.compile(r"(<!-- table: ([\w-]+) -->\n)(.*?)(<!-- end -->)", r
 def render_pages(runs: Sequence[Run] | None = None) -> dict[Path, str]:
     """The content of every page and picture that follows from the results."""
     runs = load_runs() if runs is None else runs
+    made = {name: partial(make, runs) for name, make in TABLES.items()}
+    made |= {name: partial(make, box.load_box()) for name, make in box.TABLES.items()}
+    card = BUNDLED / bundled_models()[0] / CARD
     pages = {
-        path: fill_page(path.read_text(encoding="utf-8"), runs, TABLES)
-        for path in (DOCS / "results.md", DOCS / "errors.md")
+        path: fill_page(path.read_text(encoding="utf-8"), made)
+        for path in (DOCS / "results.md", DOCS / "errors.md", DOCS / "model.md", card)
     }
-    for path in (DOCS / "model.md", BUNDLED / bundled_models()[0] / CARD):
-        pages[path] = fill_page(path.read_text(encoding="utf-8"), box.load_box(), box.TABLES)
     return pages | {DOCS / "results" / "curves.svg": draw_curves(runs)}
 
 
-def fill_page(text: str, source: T, tables: Mapping[str, Callable[[T], str]]) -> str:
-    """The page with its tables as they should be, made of the source."""
-    return _BLOCK.sub(lambda block: f"{block[1]}\n{tables[block[2]](source)}\n\n{block[4]}", text)
+def fill_page(text: str, tables: Mapping[str, Callable[[], str]]) -> str:
+    """The page with its tables as they should be."""
+    return _BLOCK.sub(lambda block: f"{block[1]}\n{tables[block[2]]()}\n\n{block[4]}", text)
 
 
 def write_pages() -> list[Path]:
