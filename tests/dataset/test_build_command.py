@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -82,7 +84,9 @@ def test_mistakes_get_one_line(tmp_path, arguments, message):
 
 
 @pytest.mark.slow
-def test_ctrl_c_stops_and_the_same_command_goes_on(tmp_path):
+@pytest.mark.parametrize("workers_first_s", [0, 0.2])
+def test_ctrl_c_stops_and_the_same_command_goes_on(tmp_path, workers_first_s):
+    """It reaches all processes, and not always ours first."""
     (tmp_path / "a.txt").write_text("\n".join(f"{f} + {n}" for f in FORMULAS for n in range(70)))
     command = [sys.executable, "-m", "i2l.cli", "build", "a.txt", "--out", "out", "--no-boxes", "--jobs", "2"]
     process = subprocess.Popen(
@@ -90,9 +94,13 @@ def test_ctrl_c_stops_and_the_same_command_goes_on(tmp_path):
     )
     while not list((tmp_path / ".out.work").glob("rendered/*.arrow")):
         assert process.poll() is None
+    if workers_first_s:
+        for worker in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+            os.kill(int(worker), signal.SIGINT)
+        time.sleep(workers_first_s)
     os.killpg(process.pid, signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, stderr
     assert "Stopped. The same command goes on." in stderr
     assert "Traceback" not in stderr
     assert run("a.txt", "--out", "out", "--no-boxes", "-q", cwd=tmp_path).returncode == 0

@@ -4,6 +4,7 @@ import logging
 import multiprocessing
 import signal
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -15,6 +16,7 @@ from i2l.dataset.work import BuildError
 from i2l.errors import I2LError, require_extra
 
 Task = Callable[[int], None]
+INTERRUPT_S = 0.5
 
 
 class Engine(Protocol):
@@ -54,6 +56,7 @@ class LocalEngine:
                     future.result()
                     yield futures[future]
             except BrokenProcessPool as error:
+                time.sleep(INTERRUPT_S)  # Ctrl-C may have ended a worker before it reaches this process
                 raise BuildError(
                     "A worker process was killed, probably for want of memory; "
                     "repeat the command to go on, with fewer --jobs if it happens again."
