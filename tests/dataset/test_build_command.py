@@ -90,7 +90,13 @@ def test_ctrl_c_stops_and_the_same_command_goes_on(tmp_path, workers_first_s):
     (tmp_path / "a.txt").write_text("\n".join(f"{f} + {n}" for f in FORMULAS for n in range(70)))
     command = [sys.executable, "-m", "i2l.cli", "build", "a.txt", "--out", "out", "--no-boxes", "--jobs", "2"]
     process = subprocess.Popen(
-        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # In the background, where tests may run, it would be ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     while not list((tmp_path / ".out.work").glob("rendered/*.arrow")):
         assert process.poll() is None

@@ -108,8 +108,10 @@ class RayEngine:
 def _start_worker(scratch: str) -> None:
     """Keep temporary files in the work folder; end at once with Ctrl-C, or when the build itself is killed.
 
-    At once: the same Ctrl-C reaches TeX, and a worker that lived on would call the formula a failure.
+    At once: the same Ctrl-C reaches TeX, and a worker that lived on would call the formula a failure. In the
+    background of a script, where Ctrl-C is ignored, it stays so.
     """
     tempfile.tempdir = scratch
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     end_with_parent()
