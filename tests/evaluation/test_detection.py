@@ -126,12 +126,11 @@ def test_neighbours_that_changed_places_are_not_right(target, prediction):
 
 
 @given(st.text("abc=+", min_size=1, max_size=12), st.text("abc=+", min_size=1, max_size=12))
-def test_f1_is_symmetric_and_bounded(target, prediction):
-    there = detect_symbols(row(target), row(prediction), em_px=EM_PX)
-    back = detect_symbols(row(prediction), row(target), em_px=EM_PX)
-    assert 0 <= there.f1 <= 1
-    assert (there.f1 == 1) == (target == prediction) == there.right
-    assert back.found == pytest.approx(there.found, abs=2)  # of several alignments, one may differ
+def test_f1_is_bounded_and_one_for_the_same_only(target, prediction):
+    """It need not be symmetric: of several alignments of `==+aaa` and `aa===+` each side finds another."""
+    found = detect_symbols(row(target), row(prediction), em_px=EM_PX)
+    assert 0 <= found.f1 <= 1
+    assert (found.f1 == 1) == (target == prediction) == found.right
 
 
 @pytest.mark.tex
