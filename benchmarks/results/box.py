@@ -7,6 +7,7 @@ measured.json    eight bits against float32, the race against pix2tex, scores wi
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -69,7 +70,7 @@ def take_over(evaluations: Mapping[str, Path | None], *, race: Path | None, floa
         write_compressed(folder / "test.txt.gz", "\n".join(_samples(source)["prediction"]) + "\n")
     measured = load_box().part("measured") or {}
     if source := evaluations.get("real"):
-        measured["dropped_spaces"] = _without(source, _DROPPED)
+        measured["dropped_spaces"] = _without(source, _DROPPED, at_best=True)
     if source := evaluations.get("test"):
         measured["invisible"] = {"spaces": _without(source, SPACES), "and braces": _without(source, _UNSEEN)}
     if race:
@@ -87,22 +88,19 @@ def _samples(evaluation: Path | None) -> dict[str, Any]:
     return samples
 
 
-def _without(evaluation: Path | None, tokens: Collection[str]) -> dict[str, Any]:
-    """Score without some tokens on both sides, and what a reader would get that leaves just these out."""
+def _without(evaluation: Path | None, tokens: Collection[str], *, at_best: bool = False) -> dict[str, Any]:
+    """Score as labelled, without some tokens on both sides, and what leaving out just these would give."""
     samples = _samples(evaluation)
     targets, readings = ([text.split() for text in samples[name]] for name in ("target", "prediction"))
     bare, bare_readings = (
         [[token for token in text if token not in tokens] for text in texts] for texts in (targets, readings)
     )
-    figures = [FIGURE_BY_KEY[key] for key in ("bleu_moses", "edit_distance")]
     pairs = {"as_labelled": (targets, readings), "without": (bare, bare_readings)}
-    if tokens is _DROPPED:
+    if at_best:
         pairs["at_best"] = targets, bare
+    figures = [FIGURE_BY_KEY[key] for key in ("bleu_moses", "edit_distance")]
     return {
-        name: {
-            key: {"value": found.value, "low": found.low, "high": found.high}
-            for key, found in bootstrap_figures(text_columns(*pair), figures).items()
-        }
+        name: {key: asdict(found) for key, found in bootstrap_figures(text_columns(*pair), figures).items()}
         for name, pair in pairs.items()
     }
 
@@ -119,8 +117,7 @@ def _compare_rounding(rounded: Path | None, float32: Path) -> dict[str, Any]:
         for part in (large, small)
     ]
     found = paired_bootstrap(columns[0], columns[1], [figure])["bleu_moses"]
-    gap = found.interval
-    return {"samples": count, "bleu": {"value": gap.value, "low": gap.low, "high": gap.high}}
+    return {"samples": count, "bleu": asdict(found.interval)}
 
 
 def bars(box: Box) -> str:

@@ -133,6 +133,14 @@ def test_f1_is_bounded_and_one_for_the_same_only(target, prediction):
     assert (found.f1 == 1) == (target == prediction) == found.right
 
 
+@given(st.text("abc=+", min_size=1, max_size=12), st.integers(0, 11), st.sampled_from("abc=+"))
+def test_one_sign_more_or_less_is_found_from_both_sides(target, place, sign):
+    longer = target[:place] + sign + target[place:]
+    there = detect_symbols(row(target), row(longer), em_px=EM_PX)
+    back = detect_symbols(row(longer), row(target), em_px=EM_PX)
+    assert back.found == pytest.approx(there.found, abs=2)  # of several alignments, one may differ
+
+
 @pytest.mark.tex
 @pytest.mark.parametrize(
     ("target", "prediction", "missing"),

@@ -8,7 +8,7 @@ from typing import Any
 
 from i2l.errors import I2LError
 from i2l.images.open import ImageSource
-from i2l.inference.backends import available_threads
+from i2l.inference.backends import OnnxBackend, available_threads
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
 
@@ -35,8 +35,8 @@ def read_all(
     Raises:
         I2LError: if the model cannot be loaded, or a process died.
     """
-    lanes = available_threads() if jobs <= 1 else 1
-    size = max(CHUNK, 4 * lanes)  # a batch or more for each lane
+    lanes = options.get("threads") or available_threads() if jobs <= 1 else 1
+    size = max(CHUNK, OnnxBackend.batch_size * lanes)  # a batch or more for each lane
     chunks = [sources[first : first + size] for first in range(0, len(sources), size)]
     if jobs <= 1 or len(chunks) <= 1:
         reader = Reader(**options)

@@ -223,21 +223,19 @@ class Reader:
         return [self._reading(attempt) for attempt in attempts]
 
     def _search(self, images: Sequence[PreparedImage], options: BeamOptions) -> list["_Attempt"]:
-        """Search in images, those of about one size together."""
-        order = sorted(range(len(images)), key=lambda index: (images[index].pixels.shape[::-1], index))
-        attempts: dict[int, _Attempt] = {}
-        backend, canvas_shape = self.model.backend, self.model.config.canvas_shape
-        for first in range(0, len(order), self._batch_size):
-            batch = order[first : first + self._batch_size]
-            started = time.perf_counter()
-            canvases = place_on_canvas([images[index].pixels for index in batch], canvas_shape=canvas_shape)
-            found = beam_search(
-                backend, backend.encode(canvases), arrays=backend.arrays, options=options, guard=self._guard
-            )
-            seconds = (time.perf_counter() - started) / len(batch)
-            for index, hypotheses in zip(batch, found, strict=True):
-                attempts[index] = _Attempt(images[index], hypotheses, seconds)
-        return [attempts[index] for index in range(len(images))]
+        """Search in the images of a batch together."""
+        if not images:
+            return []
+        started = time.perf_counter()
+        backend = self.model.backend
+        canvases = place_on_canvas(
+            [image.pixels for image in images], canvas_shape=self.model.config.canvas_shape
+        )
+        found = beam_search(
+            backend, backend.encode(canvases), arrays=backend.arrays, options=options, guard=self._guard
+        )
+        seconds = (time.perf_counter() - started) / len(images)
+        return [_Attempt(image, hypotheses, seconds) for image, hypotheses in zip(images, found, strict=True)]
 
     def _reading(self, attempt: "_Attempt") -> Reading:
         """Make the reading of one image."""
