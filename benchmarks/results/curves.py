@@ -8,7 +8,7 @@ from typing import Final
 from benchmarks.results.paper import CURVE
 from benchmarks.results.store import Run
 
-_COLOURS: Final = ("#8a6d3b", "#0b62c4", "#c2410c", "#15803d", "#7c3aed", "#0e7490")
+_COLOURS: Final = ("#8a6d3b", "#0b62c4", "#c2410c", "#15803d", "#7c3aed", "#be185d")
 _WIDTH, _HEIGHT = 900, 400
 _PANEL: Final = (330, 280)  # width and height of a panel
 _LEFT, _TOP, _GAP = 56, 44, 100
@@ -44,7 +44,7 @@ def _by_clock(runs: Sequence[Run]) -> Iterable[str]:
 
     def place(minutes: float, bleu: float) -> tuple[float, float]:
         x = _LEFT + _PANEL[0] * math.log(max(minutes, _LOG_MINUTES[0]) / _LOG_MINUTES[0]) / span
-        return x, _TOP + _PANEL[1] * (_HIGH - max(bleu, _LOW)) / (_HIGH - _LOW)
+        return x, _TOP + _PANEL[1] * (_HIGH - bleu) / (_HIGH - _LOW)
 
     yield f'<text class="t" x="{_LEFT}" y="{_TOP - 18}">Validation BLEU by the clock</text>'
     for minutes, label in ((1, "1 min"), (10, "10 min"), (60, "1 h"), (600, "10 h"), (3600, "60 h")):
@@ -54,8 +54,7 @@ def _by_clock(runs: Sequence[Run]) -> Iterable[str]:
     yield from _scale(place, _LOG_MINUTES[0], (0.70, 0.75, 0.80, 0.85, 0.90))
     yield _line([place(*point) for point in CURVE], "#111", dots=True)
     for run, (_, colour) in zip(runs, _legend(runs), strict=True):
-        points = [(row["minutes"], row["bleu"]) for row in run.curve["validation"]]
-        yield _line([place(*point) for point in points], colour, dots=True)
+        yield _line([place(*point) for point in _validations(run)], colour, dots=True)
 
 
 def _memorising(runs: Sequence[Run]) -> Iterable[str]:
@@ -74,9 +73,14 @@ def _memorising(runs: Sequence[Run]) -> Iterable[str]:
         train = run.curve["train"]
         points = zip(train["minutes"], train["teacher_forced_bleu"], strict=True)
         yield _line([place(*point) for point in points if point[1] >= _LOW], colour)
-        for row in run.curve["validation"]:
-            x, y = place(row["minutes"], row["bleu"])
+        for point in _validations(run):
+            x, y = place(*point)
             yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}" stroke="#fff"/>'
+
+
+def _validations(run: Run) -> list[tuple[float, float]]:
+    """Minutes and BLEU, where they are on the panels."""
+    return [(row["minutes"], row["bleu"]) for row in run.curve["validation"] if row["bleu"] >= _LOW]
 
 
 def _scale(place: Place, start: float, values: Sequence[float]) -> Iterable[str]:

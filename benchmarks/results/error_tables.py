@@ -38,7 +38,7 @@ _NUM_PAIRS: Final = 24
 
 def edit_kinds(runs: Sequence[Run]) -> str:
     """Edits by kind, the runs side by side."""
-    parts = [(run, part) for run in runs if (part := run.part("mistakes"))]
+    parts = [(run, part) for run in runs if not run.is_variant and (part := run.part("mistakes"))]
     rows = []
     for kind in KINDS:
         cells = []
@@ -89,7 +89,7 @@ def pairs(runs: Sequence[Run]) -> str:
 
 def signs(runs: Sequence[Run]) -> str:
     """Signs read wrong, by kind and by how often training has them."""
-    parts = [(run, part) for run in runs if (part := run.part("mistakes"))]
+    parts = [(run, part) for run in runs if not run.is_variant and (part := run.part("mistakes"))]
     rows = []
     for group, labels in (("by_class", TOKEN_CLASSES), ("by_frequency", (*FREQUENCIES.values(), "more"))):
         for label in labels:

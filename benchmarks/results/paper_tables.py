@@ -113,7 +113,7 @@ def init_model(runs: Sequence[Run]) -> str:
         ]
         pair = _init_pair(runs, model)
         if pair is None:
-            rows.append([*row, NOTHING, NOTHING, "not trained yet"])
+            rows.append([*row, NOTHING, NOTHING, "not trained"])
             continue
         found = paired_bootstrap(pair[0].counts, pair[1].counts, COMPARED[:1])["bleu_moses"]
         gap = found.interval

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from benchmarks.results.markdown import NOTHING, distance, points, score, table
 from benchmarks.results.mistakes import LIMIT
-from benchmarks.results.store import COMPARED, Run
+from benchmarks.results.store import COMPARED, VARIANTS, Run
 from i2l.evaluation.bootstrap import paired_bootstrap
 from i2l.evaluation.figures import FIGURES, Figure, Interval
 from i2l.explain.localization import METRICS, format_metric
@@ -22,7 +22,6 @@ _ATTENTION: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
     "empty_eos": ("looks at a cell without ink at the end token", "{:.1%}".format),
     "ase": ("ASE_N (the authors: NOPOOL 4.58, STRIPS 5.38)", "{:.2f}".format),
 }
-_VARIANTS: Final = ("-no-init", "-paper-optimizer")  # of another run
 _RULES: Final = {
     "as read": "as read",
     "guard": "guard: well-formed, and repetition stopped",
@@ -44,9 +43,9 @@ def all_scores(runs: Sequence[Run]) -> str:
 def differences(runs: Sequence[Run]) -> str:
     """Runs against each other on the same samples."""
     by_name = {run.name: run for run in runs}
-    names = [("nopool-first", "nopool"), ("nopool", "strips")]
+    names = [("nopool-first", "nopool"), ("strips-first", "strips"), ("nopool", "strips")]
     names += [
-        (name, name.removesuffix(change)) for change in _VARIANTS for name in by_name if name.endswith(change)
+        (name, name.removesuffix(change)) for change in VARIANTS for name in by_name if name.endswith(change)
     ]
     pairs = [(by_name[a], by_name[b]) for a, b in names if a in by_name and b in by_name]
     found = [paired_bootstrap(first.counts, second.counts, COMPARED) for first, second in pairs]
@@ -125,8 +124,8 @@ def _reread_all(run: Run, part: dict[str, Any]) -> str:
 
 
 def subsets(runs: Sequence[Run]) -> str:
-    """The scores by length and by construct, of the latest run of each model."""
-    shown = [run for run in runs if not run.name.endswith(_VARIANTS)]
+    """The scores by length and by construct, without the variants."""
+    shown = [run for run in runs if not run.is_variant]
     parts = [run.part("test") for run in shown]
     rows = []
     for group in ("by_length", "by_construct"):
@@ -143,12 +142,14 @@ def subsets(runs: Sequence[Run]) -> str:
 
 
 def localization(runs: Sequence[Run]) -> str:
-    """Where models look, beside looks that know nothing."""
+    """Where models look: the latest beside looks that know nothing, then all side by side."""
     parts = [(run, part) for run in runs if (part := run.part("localization"))]
     if not parts:
         return "Not measured yet."
     lines = []
     for run, part in parts:
+        if not run.is_latest:
+            continue
         found = part["localization"]
         head = [
             f"{run.title}: {found['num_tokens']:,} tokens of {found['num_samples']:,} formulas",
@@ -159,7 +160,13 @@ def localization(runs: Sequence[Run]) -> str:
             for key, label in METRICS.items()
         ]
         lines.append(table(head, rows))
-    rows = [
+    rows = []
+    if len(parts) > 1:
+        rows += [
+            [label, *(_metric(key, part["localization"]["systems"][0], False) for _, part in parts)]
+            for key, label in METRICS.items()
+        ]
+    rows += [
         [words, *(shown(part["attention"][key]) for _, part in parts)]
         for key, (words, shown) in _ATTENTION.items()
     ]
@@ -169,22 +176,22 @@ def localization(runs: Sequence[Run]) -> str:
 
 def real(runs: Sequence[Run]) -> str:
     """Images of another renderer."""
-    parts = [(run, run.part("real"), run.part("test")) for run in runs]
-    parts = [(run, part, test) for run, part, test in parts if part]
+    parts = [(run, part) for run in runs if (part := run.part("real"))]
     if not parts:
         return "Not measured yet."
-    head, columns = ["score"], []
-    for run, part, test in parts:
-        assert part is not None
-        assert test is not None
-        head += [f"{run.title}, theirs ({part['num_samples']:,})", f"ours, test ({test['num_samples']:,})"]
-        columns += [part["figures"], test["figures"]]
     rows = [
-        [figure.label, *(score(figure.key, Interval(**c[figure.key]), with_interval=True) for c in columns)]
+        [
+            figure.label,
+            *(
+                score(figure.key, Interval(**part["figures"][figure.key]), with_interval=True)
+                for _, part in parts
+            ),
+        ]
         for figure in FIGURES
-        if all(figure.key in column for column in columns)
+        if all(figure.key in part["figures"] for _, part in parts)
     ]
-    return table(head, rows)
+    head = [f"{run.title}, {part['num_samples']:,} images" for run, part in parts]
+    return table(["score", *head], rows)
 
 
 def sweep(runs: Sequence[Run]) -> str:

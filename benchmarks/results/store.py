@@ -25,7 +25,16 @@ from i2l.files import atomic_write
 
 FOLDER: Final = Path(__file__).parents[2] / "results"
 EXAMPLES: Final = FOLDER / "examples.json"  # short pairs of target and reading that docs/errors.md shows
-ORDER: Final = ("nopool-first", "nopool", "strips")  # others follow by name
+# Others follow by name.
+ORDER: Final = (
+    "nopool-first",
+    "nopool",
+    "nopool-no-init",
+    "nopool-paper-optimizer",
+    "strips-first",
+    "strips",
+)
+VARIANTS: Final = ("-no-init", "-paper-optimizer")  # how the name of a variant of another run ends
 
 # Scores that runs are compared by, and the counts they need.
 COMPARED: Final[tuple[Figure, ...]] = tuple(
@@ -62,6 +71,16 @@ class Run:
         content = self.part("run")
         assert content is not None
         return content
+
+    @property
+    def is_variant(self) -> bool:
+        """Whether it is another run but for one thing."""
+        return self.name.endswith(VARIANTS)
+
+    @property
+    def is_latest(self) -> bool:
+        """Whether it is the run that its model is judged by."""
+        return not self.is_variant and not self.name.endswith("-first")
 
     @property
     def title(self) -> str:
