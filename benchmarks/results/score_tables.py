@@ -175,23 +175,25 @@ def localization(runs: Sequence[Run]) -> str:
 
 
 def real(runs: Sequence[Run]) -> str:
-    """Images of another renderer."""
-    parts = [(run, part) for run in runs if (part := run.part("real"))]
-    if not parts:
+    """Images of another renderer, beside our own for the latest runs."""
+    columns: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        if part := run.part("real"):
+            columns[f"{run.title}, theirs ({part['num_samples']:,})"] = part["figures"]
+            test = run.part("test")
+            if run.is_latest and test:
+                columns[f"{run.title}, ours, test ({test['num_samples']:,})"] = test["figures"]
+    if not columns:
         return "Not measured yet."
     rows = [
         [
             figure.label,
-            *(
-                score(figure.key, Interval(**part["figures"][figure.key]), with_interval=True)
-                for _, part in parts
-            ),
+            *(score(figure.key, Interval(**c[figure.key]), with_interval=True) for c in columns.values()),
         ]
         for figure in FIGURES
-        if all(figure.key in part["figures"] for _, part in parts)
+        if all(figure.key in column for column in columns.values())
     ]
-    head = [f"{run.title}, {part['num_samples']:,} images" for run, part in parts]
-    return table(["score", *head], rows)
+    return table(["score", *columns], rows)
 
 
 def sweep(runs: Sequence[Run]) -> str:
