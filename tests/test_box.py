@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,11 @@ from i2l import Reader
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.spelling import respell, without_outer_space
 from i2l.images.render import render_formulas
+from i2l.images.styles import PAPER
 from i2l.inference.decoding import Hypothesis
 from i2l.inference.model_folder import BUNDLED, bundled_models
+from i2l.inference.page_ink import PageInk
+from i2l.inference.unread import MUCH
 
 MAX_BYTES = 32 * 2**20
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -89,25 +93,56 @@ def test_it_reads_what_is_short(reader):
         assert drawn(reader.read(render.pixels, scale=1).formula) == drawn(formula)
 
 
-def test_ways_to_write_the_same_count_together(reader):
-    """`x` with a space behind it is no other reading than `x`."""
-    encode = reader.model.vocabulary.encode
+@pytest.fixture
+def hypothesis(reader):
+    """Make a hypothesis that looks at all of the image, or at nothing."""
 
-    def hypothesis(tokens, probability):
+    def make(tokens, probability, *, looks=True):
         steps = len(tokens) + 1
         return Hypothesis(
-            token_ids=encode(tokens),
+            token_ids=reader.model.vocabulary.encode(tokens),
             log_prob=np.log(probability),
             score=np.log(probability),
             token_log_probs=np.full(steps, np.log(probability) / steps, np.float32),
-            attention=None,
+            attention=np.full((steps, *reader.model.config.grid), float(looks), np.float32),
             finished=True,
         )
 
+    return make
+
+
+@pytest.fixture
+def ink(reader):
+    return PageInk.find(reader.prepare(EXAMPLES / "1-paper.png")[-1], reader.model.config)
+
+
+def test_ways_to_write_the_same_count_together(reader, hypothesis, ink):
+    """`x` with a space behind it is no other reading than `x`."""
     found = [hypothesis(["y"], 0.3), hypothesis(["x", r"\,"], 0.2), hypothesis(["x"], 0.25)]
-    best, other = reader._alike(found)
+    best, other = reader._alike(found, ink)
     assert (best.latex, best.tokens, other.latex) == ("x", ("x",), "y")
     assert np.exp(best.log_prob) == pytest.approx(0.45)
+
+
+def test_what_leaves_ink_out_comes_last(reader, hypothesis, ink):
+    found = [hypothesis(["y"], 0.9, looks=False), hypothesis(["x"], 0.1)]
+    best, other = reader._alike(found, ink)
+    assert (best.latex, best.unread) == ("x", 0)
+    assert (other.latex, other.unread) == ("y", 1)
+    assert reader._confidence(other) == reader.model.calibration(0) < reader._confidence(best)
+
+
+@pytest.mark.parametrize("dpi", [120, 200])
+def test_it_leaves_no_line_out(reader, dpi):
+    """The greedy reading is the first line alone, and sure of it."""
+    formula = (
+        r"\begin{aligned} \int_0^1 x \, dx &= \left[ \frac{x^2}{2} \right]_0^1 \\ &= \frac12 \end{aligned}"
+    )
+    latex = normalize_formula(formula).latex
+    (drawn,) = render_formulas([latex], style=replace(PAPER, size_pt=10, dpi=dpi))
+    reading = reader.read(drawn.pixels)
+    assert reading.unread < MUCH
+    assert reading.tokens.count(r"\frac") == reading.tokens.count("=") == 2
 
 
 def test_it_needs_no_torch():

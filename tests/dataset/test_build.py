@@ -4,6 +4,7 @@ import errno
 import json
 import lzma
 import os
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,9 +13,10 @@ import pytest
 
 import i2l.files
 from i2l.dataset import stages, work
-from i2l.dataset.build import BuildOptions, build_dataset
+from i2l.dataset.build import BuildOptions, EngineOptions, build_dataset
 from i2l.dataset.sources import text_sources
 from i2l.dataset.work import BuildError, WorkFolder
+from i2l.errors import MissingDependencyError
 from i2l.formulas.lines import LinesError
 from tests.dataset.fakes import RECIPE, fake_render, folder_bytes
 
@@ -252,6 +254,19 @@ def test_shares_must_leave_something_for_training(sources, tmp_path):
     options = BuildOptions(recipe=replace(RECIPE, val_fraction=0.6, test_fraction=0.5))
     with pytest.raises(BuildError, match="less than 1"):
         build_dataset(sources, out=tmp_path / "out", options=options)
+
+
+def test_an_engine_that_is_not_installed_leaves_nothing(fake_tex, sources, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    before = set(tmp_path.iterdir())
+    with pytest.raises(MissingDependencyError, match=r"i2l\[cluster\]"):
+        build_dataset(
+            sources,
+            out=tmp_path / "out",
+            options=BuildOptions(recipe=RECIPE),
+            engine=EngineOptions(name="ray"),
+        )
+    assert set(tmp_path.iterdir()) == before
 
 
 def test_macros_are_written_out(small_build, tmp_path):

@@ -33,7 +33,7 @@ def test_prediction_files(run, tmp_path):
     )
     assert done.exit_code == 0, done.output
     assert "90.00 %" in done.output  # 27 of 30 are right
-    for said in ("1 empty: 26", "2 extra: line 31, line 32", "1 unparsed prediction: 28"):
+    for said in ("1 × empty: 26", "2 × extra: line 31, line 32", "1 × unparsed prediction: 28"):
         assert said in done.output
     content = json.loads((tmp_path / "out" / "results.json").read_text())
     assert content["faults"]["extra"]["count"] == 2

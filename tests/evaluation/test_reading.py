@@ -145,6 +145,7 @@ def test_trial_on_a_folder(checkpoint, tmp_path):
     folder = tmp_path / "pictures"
     draw_pictures(folder, 4)
     (folder / "broken.png").write_bytes(b"no image")
+    (folder / "about.txt").write_text("no picture")
     names = ["0.png", "broken.png", "nowhere.png", "1.png", "2.png"]
     labels = tmp_path / "labels.tsv"
     labels.write_text("".join(f"{name}\tx + a\n" for name in names))

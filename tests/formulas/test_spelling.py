@@ -69,6 +69,11 @@ READABLE = [
         r"\begin{array}{c} {a\hfill b} \\ ddddd \end{array}",
     ),
     (r"\sum { ( x ) } { = } { + a }", r"\sum{(x)}{ = }{+a}"),  # where braces keep a distance
+    (
+        r"{ \vec { F } } = m { \vec { a } } { \overrightarrow { A B } }",
+        r"\vec{F} = m\vec{a}\overrightarrow{AB}",
+    ),
+    (r"{ | { x } | } ^ { 2 }", r"{|x|}^{2}"),  # a script as high as all of its base
 ]
 
 

@@ -49,6 +49,12 @@ def test_boxes_are_drawn_in_colour(tmp_path):
     assert "no boxes" in done.stderr
 
 
+def test_no_other_format_under_its_name(tmp_path):
+    done = run("x", "-o", tmp_path / "x.jpg")
+    assert isinstance(done.exception, I2LError)
+    assert str(done.exception) == f"Cannot write {tmp_path / 'x.jpg'}: its name must end in .png."
+
+
 def test_nothing_to_draw(tmp_path):
     done = run("-o", tmp_path / "x.png")
     assert isinstance(done.exception, I2LError)

@@ -1,4 +1,5 @@
 import json
+import sys
 
 import pytest
 from PIL import Image
@@ -132,3 +133,20 @@ def test_several_processes(folder, exported):
     result = CliRunner().invoke(app, ["read", *files, str(folder / "notes.txt"), *options])
     assert result.exit_code == 1
     assert result.stdout.splitlines() == ["a", "b + c", "a = b", "x^{2} = y"] * 10 + [""]
+
+
+def test_a_doubtful_reading_is_printed_with_a_warning(run, folder, monkeypatch):
+    assert run(folder / "3.png").stderr == ""
+    monkeypatch.setattr(sys.modules["i2l.cli.read"], "DOUBTFUL", 1.1)
+    result = run(folder / "0.png", folder / "3.png")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == ["a", "x^{2} = y"]
+    first, second = result.stderr.splitlines()
+    assert "0.png: confidence" in first
+    assert "3.png: confidence" in second
+
+
+def test_json_has_one_form(run, folder):
+    result = run(folder / "0.png", "--json", "--format", "tokens")
+    assert isinstance(result.exception, I2LError)
+    assert "leave out" in str(result.exception)

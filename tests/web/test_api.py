@@ -56,6 +56,7 @@ def test_options_in_the_query_a_form_and_json(client):
         post(client, files={"file": IMAGE}, data=options),
         post(client, files={"file": IMAGE}, params=options),
         post(client, json={"src": source, **options}),
+        post(client, **as_raw(IMAGE, **{**options, "formats": "inline, mathml"})),
     ]
     for reading in (answer.json() for answer in answers):
         assert len(reading["alternatives"]) >= 2
@@ -165,6 +166,23 @@ def test_other_errors_are_problems_too(client, method_and_path):
     assert answer.status_code in (404, 405)
     assert answer.json()["status"] == answer.status_code
     assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("path", ["read", "read/batch", "latex"])
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_a_wrong_method_is_told_the_right_one(client, method, path):
+    answer = client.request(method, f"/api/{path}")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    assert f"Use POST instead of {method}" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_an_unknown_call_is_told_where_all_are(client, method):
+    answer = client.request(method, "/api/reed")
+    assert answer.status_code == 404
+    for path in re.findall(r"/[\w.]+", answer.json()["detail"]):
+        assert client.get(path).status_code == 200
+    assert "/openapi.json" in answer.json()["detail"]
 
 
 def test_tokens_to_latex(client):

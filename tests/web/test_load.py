@@ -1,6 +1,7 @@
 """Under load, and when things die: `i2l serve` as a process, asked over HTTP by many at once."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -228,6 +229,18 @@ def test_what_is_wrong_at_the_start_is_one_sentence(model, tmp_path):
     assert broken.returncode == 1
     assert "onnxruntime cannot load" in broken.stderr
     assert "Traceback" not in missing.stderr + busy.stderr + broken.stderr
+
+
+def test_a_worker_whose_server_has_gone_ends_quietly(tmp_path):
+    """As after Ctrl-C while it loads its model."""
+    settings = {"model": str(tmp_path / "nothing"), "threads": 1, "max_pixels": 1}
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "i2l.web.worker", json.dumps(settings)]
+    ended = subprocess.run(command, check=False, stdout=writing, stderr=subprocess.PIPE, timeout=60)
+    os.close(writing)
+    assert ended.returncode == -signal.SIGPIPE
+    assert ended.stderr == b""
 
 
 def test_the_server_and_its_workers_load_no_torch():

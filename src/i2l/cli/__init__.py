@@ -1,6 +1,7 @@
 """The `i2l` command: one subcommand per stage, in pipeline order. Each file here parses, calls and prints."""
 
 import sys
+from typing import NoReturn
 
 import typer
 from rich.console import Console
@@ -50,9 +51,17 @@ def main() -> None:
     try:
         app()
     except I2LError as error:
-        message = Text.assemble(("error:", "bold red"), f" {error}")  # as text: names may hold brackets
-        Console(stderr=True, highlight=False).print(message, soft_wrap=True)
-        sys.exit(1)
+        _fail(str(error))
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _fail(f"{error.filename}: {error.strerror}.")
+
+
+def _fail(reason: str) -> NoReturn:
+    message = Text.assemble(("error:", "bold red"), f" {reason}")  # as text: names may hold brackets
+    Console(stderr=True, highlight=False).print(message, soft_wrap=True)
+    sys.exit(1)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from i2l.inference.reading import Reading
 
 OutputFormat = Literal["latex", "tokens", "display", "inline", "mathml"]
-SUFFIXES = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".avif"}
 MANY = 8  # images from which on there is a progress bar
+DOUBTFUL = 0.5  # confidence below which a person should look
 
 
 def read(
@@ -53,7 +53,8 @@ def read(
 ) -> None:
     """Read images of formulas and print their LaTeX, one line for one image, in order.
 
-    An image that cannot be read gives an empty line, the reason on stderr, and exit status 1.
+    An image that cannot be read gives an empty line, the reason on stderr, and exit status 1. A doubtful
+    reading is printed, and stderr has a warning.
 
     Examples:
 
@@ -67,6 +68,8 @@ def read(
 
     if output == "mathml":
         require_extra("latex2mathml", "mathml")
+    if json_lines and output != "latex":
+        raise I2LError("--json has tokens and LaTeX together; leave out --format, or leave out --json.")
     warnings.filterwarnings("ignore", module="PIL")  # what Pillow remarks about a file is in our message
     sources = _find_images(images or [])
     if clipboard:
@@ -87,6 +90,8 @@ def read(
             if isinstance(reading, I2LError):
                 raise reading
             text = _to_json(name, reading) if json_lines else _to_lines(reading, output, n_best)
+            if doubt := _doubt(reading):
+                typer.echo(f"{name}: {doubt}", err=True)
         except I2LError as error:
             failed += 1
             typer.echo(f"{name}: {error}", err=True)
@@ -112,6 +117,8 @@ def _find_images(names: list[str]) -> "list[tuple[str, ImageSource]]":
 
             found.append(("-", sys.stdin.buffer.read(MAX_FILE_BYTES + 1)))
         elif path.is_dir():
+            from i2l.images.open import SUFFIXES
+
             inside = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
             if not inside:
                 raise I2LError(f"There is no image in the folder {name}.")
@@ -142,6 +149,19 @@ def _watched(readings: "Iterator[Reading | I2LError]", total: int) -> "Iterator[
     from rich.progress import track
 
     yield from track(readings, "reading", total=total, console=Console(stderr=True), transient=True)
+
+
+def _doubt(reading: "Reading") -> str | None:
+    """Say what a person should know before using a reading."""
+    from i2l.inference.unread import MUCH
+
+    if not reading.finished:
+        return "cut at the limit of tokens; is it one formula?"
+    if reading.unread >= MUCH:
+        return f"{reading.unread:.0%} of the ink was not read; is it one formula?"
+    if reading.confidence < DOUBTFUL:
+        return f"confidence {reading.confidence:.2f}; compare it with the image."
+    return None
 
 
 def _to_lines(reading: "Reading", output: OutputFormat, n_best: int) -> str:

@@ -47,9 +47,11 @@ def render(
     formulas = list(formulas or []) + ([decode_line(line) for line in read_lines(file)] if file else [])
     if not formulas:
         raise I2LError("Nothing to draw: give a formula, or a file of them with --formulas.")
+    single = len(formulas) == 1 and file is None
+    if single and out.suffix.lower() != ".png":
+        raise I2LError(f"Cannot write {out}: its name must end in .png.")
     styles = [_style(style, seed + number, dpi) for number in range(len(formulas))]
     results = render_formulas(formulas, style=styles, boxes=boxes, jobs=jobs)
-    single = len(formulas) == 1 and file is None
     num_failed = 0
     for number, result in enumerate(results, start=1):
         where = "" if single else f"formula {number}: "

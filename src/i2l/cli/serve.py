@@ -32,7 +32,10 @@ def serve(
         ),
     ] = None,
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="A name that the server goes by; any if not given.")
+        list[str] | None,
+        typer.Option(
+            help="A name that the server goes by; default: the local ones, or any if --host is not local."
+        ),
     ] = None,
     allow_origin: Annotated[
         list[str] | None, typer.Option(help="Another site whose pages may ask (CORS).")

@@ -109,8 +109,8 @@ def build_dataset(
     else:
         if out.exists() and (os.path.ismount(out) or not out.is_dir() or any(out.iterdir())):
             raise BuildError(f"{out} is in use; choose an --out that does not exist yet.")
+        workers = (engine or EngineOptions()).start(work.scratch)
         with disk_errors_explained(out.parent), work.claimed(plan), BuildProgress(quiet=quiet) as progress:
-            workers = (engine or EngineOptions()).start(work.scratch)
             _Build(sources, options, work, plan, workers, progress).run()
             os.rename(work.result, out)
         dataset = DatasetReader(out)

@@ -63,7 +63,7 @@ def _head(result: EvaluationResult) -> str:
     )
     about = _definition_list({**result.source, **result.options})
     faults = "".join(
-        f"<li><b>{len(places):,}</b> {escape(kind)}: "
+        f"<li><b>{len(places):,}</b> × {escape(kind)}: "
         f'<span class="dim">{escape(", ".join(places[:8]))}{" …" if len(places) > 8 else ""}</span></li>'
         for kind, places in result.faults.items()
     )

@@ -13,7 +13,7 @@ from i2l.evaluation.image_match import Pixels
 from i2l.evaluation.pairs import PairsError, read_targets
 from i2l.evaluation.results import describe_file, hash_files
 from i2l.evaluation.visual import VisualSample, encode_png
-from i2l.images.open import ImageError, open_image
+from i2l.images.open import SUFFIXES, ImageError, open_image
 
 _SHOWN_PX: Final = (1600, 400)  # the largest image in a report
 
@@ -64,7 +64,7 @@ def find_pictures(folder: Path, labels: Path, *, limit: int = 0) -> Samples:
     faults = {
         "picture missing": [path.name for path in paths if not path.is_file()],
         "picture without label": sorted(
-            path.name for path in folder.iterdir() if path.is_file() and path not in named
+            path.name for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and path not in named
         ),
     }
     return Samples(

@@ -46,7 +46,7 @@ def print_faults(result: EvaluationResult, console: Console) -> None:
     """Print what was wrong with the input; every count is in the scores already."""
     for kind, places in result.faults.items():
         shown = ", ".join(places[:_NUM_PLACES]) + (", ..." if len(places) > _NUM_PLACES else "")
-        console.print(f"[yellow]{len(places):,} {kind}[/]: {escape(shown)}", soft_wrap=True)
+        console.print(f"[yellow]{len(places):,} × {kind}[/]: {escape(shown)}", soft_wrap=True)
 
 
 def _subset_table(title: str, subsets: Sequence[SubsetScores]) -> Table:

@@ -70,6 +70,7 @@ _GREEK: Final = frozenset(
 _ALONE: Final = (
     commands.SPACES | _GREEK | _RELATIONS | {r"\cdot", r"\times", r"\sum", r"\prod", r"\int", r"\pm"}
 )
+_ACCENTS: Final = commands.NARROW_ACCENTS | commands.WIDE_ACCENTS | commands.LINES
 _FILLS: Final = frozenset([r"\hfill", r"\hfil", r"\hss"])
 _FONT_COMMANDS: Final = {switch: command for command, switch in SWITCHES.items()}
 _NAME = re.compile(r"\\[A-Za-z]+$")
@@ -290,13 +291,16 @@ class ModernPrinter(PrettyPrinter):
 
     def items(self, items: list[Node]) -> str:
         """Write the items of a group."""
-        if items and isinstance(items[0], Symbol) and items[0].text in _FONT_COMMANDS:
-            rest = items[1:]
-            if rest and not any(
-                isinstance(node, Symbol) and node.text in commands.FONT_SWITCHES for node in rest
-            ):
-                return f"{_FONT_COMMANDS[items[0].text]}{{{super().items(_without_unseen_braces(rest))}}}"
-        return super().items(_without_unseen_braces(items))
+        return self._as_font(items) or super().items(_without_unseen_braces(items))
+
+    def _as_font(self, items: list[Node]) -> str | None:
+        """Write a group that begins with a switch of fonts, and has no other, as a command."""
+        if not (items and isinstance(items[0], Symbol) and items[0].text in _FONT_COMMANDS):
+            return None
+        rest = items[1:]
+        if not rest or any(isinstance(n, Symbol) and n.text in commands.FONT_SWITCHES for n in rest):
+            return None
+        return f"{_FONT_COMMANDS[items[0].text]}{{{super().items(_without_unseen_braces(rest))}}}"
 
     def item(self, node: Node) -> str:
         """Write a node that is no argument."""
@@ -311,9 +315,10 @@ class ModernPrinter(PrettyPrinter):
         return super().base(node)
 
     def _needs_no_braces(self, items: list[Node]) -> bool:
+        """Whether it is one fraction, or a switch of fonts that becomes a command with braces of its own."""
         if len(items) == 1:
             return isinstance(items[0], Command) and items[0].name in commands.FRACTIONS
-        return self.items(items) != super().items(items)
+        return self._as_font(items) is not None
 
 
 def _without_unseen_braces(items: list[Node]) -> list[Node]:
@@ -344,13 +349,15 @@ def _is_ordinary(node: Node) -> bool:
     """Whether TeX sets it as it sets a letter: no space of its own on either side."""
     if isinstance(node, Scripts):
         return node.base is not None and node.limits is None and _is_ordinary(node.base)
+    if isinstance(node, Command):
+        return node.name in _ACCENTS
     return isinstance(node, Symbol) and (node.text.isalnum() or node.text in _GREEK)
 
 
 def _takes_nothing(node: Node) -> bool:
     """Whether what stands behind it cannot be its argument."""
     if isinstance(node, Command):
-        return node.name in commands.FRACTIONS
+        return node.name in commands.FRACTIONS | _ACCENTS
     if not isinstance(node, Symbol):
         return True
     return not node.text.startswith("\\") or node.text in _ALONE

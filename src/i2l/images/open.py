@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,12 @@ from i2l.errors import I2LError
 MAX_FILE_BYTES: Final = 256 << 20
 MAX_PIXELS: Final = 50_000_000  # the largest photographs of telephones
 MAX_SLOW_PIXELS: Final = 2_000_000  # for formats that Pillow decodes in Python, about a microsecond a byte
+SUFFIXES: Final = frozenset(  # of what counts as an image in a folder
+    {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".avif"}
+)
 REFUSED: Final = frozenset({"EPS"})
 
-ImageSource = Image.Image | NDArray[Any] | bytes | str | os.PathLike[str]
+ImageSource = Image.Image | NDArray[Any] | bytes | BinaryIO | str | os.PathLike[str]
 
 
 class ImageError(I2LError):
@@ -43,7 +46,7 @@ class EmptyImageError(ImageError):
 
 
 def open_image(source: ImageSource) -> Image.Image:
-    """Decode an image: a path, the bytes of a file, an array, or an image that is open already.
+    """Decode an image: a path, a file or its bytes, an array, or an image that is open already.
 
     Of several frames the first is taken; the rotation that a camera noted is applied.
 
@@ -52,6 +55,8 @@ def open_image(source: ImageSource) -> Image.Image:
     """
     if isinstance(source, np.ndarray):
         return _from_array(source)
+    if hasattr(source, "read"):
+        source = source.read(MAX_FILE_BYTES + 1)
     if isinstance(source, bytes):
         _check_file_size(len(source))
         return _decode(io.BytesIO(source), "the data")
@@ -66,8 +71,10 @@ def open_image(source: ImageSource) -> Image.Image:
         _check_file_size(status.st_size)
         with path.open("rb") as file:
             return _decode(file, path.name)
-    except (OSError, ValueError) as error:
-        raise NotAnImageError(f"Cannot open {path}: {error}") from error
+    except OSError as error:
+        raise NotAnImageError(f"Cannot open {path}: {error.strerror or error}.") from error
+    except ValueError as error:
+        raise NotAnImageError(f"Cannot open {path}: {error}.") from error
 
 
 def _decode(file: Any, name: str) -> Image.Image:  # noqa: ANN401 - a binary file that can seek

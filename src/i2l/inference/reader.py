@@ -15,24 +15,22 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from i2l.errors import I2LError
 from i2l.formulas.pretty import readable_formula
 from i2l.formulas.tokens import FormulaError
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.images.canvas import FRAME_PX, centre, place_on_canvas
-from i2l.images.ink_symbols import find_pieces, join_pieces
+from i2l.images.canvas import place_on_canvas
 from i2l.images.open import ImageSource
-from i2l.images.prepare import Box, PreparedImage, prepare_image
+from i2l.images.prepare import PreparedImage, prepare_image
 from i2l.inference import BEAM_WIDTH
-from i2l.inference.attention_boxes import choose_symbols, find_ink, visible_tokens
 from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
 from i2l.inference.guards import FormulaGuard
 from i2l.inference.loading import LoadedModel, load_model
+from i2l.inference.page_ink import PageInk
 from i2l.inference.reading import Alternative, Reading
-from i2l.model.receptive_field import receptive_field
+from i2l.inference.unread import MUCH
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -42,7 +40,6 @@ OTHERS = 3  # tokens that might stand in the place of another
 MIN_PROBABILITY = 5e-5  # of those, so that it does not print as 0
 # A greedy reading stands if it is this sure of every token; the beam finds no other then (docs/LOG.md).
 SURE = 0.6
-MAX_PIECES = 1000  # of ink, to look for symbols among them: a formula has some hundreds, grain has thousands
 
 
 class Reader:
@@ -118,7 +115,7 @@ class Reader:
         )
 
     def read(self, source: ImageSource, *, scale: float | None = None) -> Reading:
-        """Read one image: a path, the bytes of a file, an array, or an open image.
+        """Read one image: a path, a file or its bytes, an array, or an open image.
 
         Args:
             source: the image.
@@ -157,7 +154,10 @@ class Reader:
 
         Raises:
             ImageError: for the first image that cannot be read, unless errors are returned.
+            I2LError: if errors is neither of the two.
         """
+        if errors not in ("raise", "return"):
+            raise I2LError(f'errors is "raise" or "return", not {errors!r}.')
         given = list(sources)
         lanes = min(self.model.backend.num_lanes, math.ceil(len(given) / self._batch_size))
         if lanes <= 1:
@@ -208,12 +208,19 @@ class Reader:
         """
         greedy = replace(self._options, width=1, n_best=1)
         attempts = self._search([images[-1] for images in forms], greedy)
-        unsure = [index for index, attempt in enumerate(attempts) if not _is_sure(attempt.found)]
+        unsure = [index for index, attempt in enumerate(attempts) if not self._is_sure(attempt)]
         owners = [index for index in unsure for _ in forms[index][:-1]]
         others = self._search([image for index in unsure for image in forms[index][:-1]], greedy)
         for index, other in zip(owners, others, strict=True):
             first = attempts[index]
-            best = max(first, other, key=lambda one: (one.found[0].score, -one.image.scale))
+            best = max(
+                (first, other),
+                key=lambda one: (
+                    self._unread(one.found[0], one.ink) < MUCH,
+                    one.found[0].score,
+                    -one.image.scale,
+                ),
+            )
             attempts[index] = best._replace(seconds=first.seconds + other.seconds)
         if self._options.width > 1:
             again = unsure if self._options.n_best == 1 else list(range(len(attempts)))
@@ -234,14 +241,17 @@ class Reader:
         found = beam_search(
             backend, backend.encode(canvases), arrays=backend.arrays, options=options, guard=self._guard
         )
+        inks = [PageInk.find(image, self.model.config) for image in images]
         seconds = (time.perf_counter() - started) / len(images)
-        return [_Attempt(image, hypotheses, seconds) for image, hypotheses in zip(images, found, strict=True)]
+        return [
+            _Attempt(image, ink, hypotheses, seconds)
+            for image, ink, hypotheses in zip(images, inks, found, strict=True)
+        ]
 
     def _reading(self, attempt: "_Attempt") -> Reading:
         """Make the reading of one image."""
-        prepared, found, seconds = attempt
-        best, *others = self._alike(found)
-        confidence = self._confidence(best.log_prob)
+        best, *others = self._alike(attempt.found, attempt.ink)
+        confidence = self._confidence(best)
         tokens = best.tokens
         length = len(tokens)
         hypothesis = best.hypothesis
@@ -254,23 +264,25 @@ class Reader:
             log_prob=best.log_prob,
             token_probabilities=np.exp(hypothesis.token_log_probs[:length]),
             attention=attention,
-            boxes=self._boxes(tokens, attention, prepared),
+            boxes=attempt.ink.boxes(tokens, attention, share=self.model.box_share),
             alternatives=tuple(
                 # the map was fitted on best readings only; one of the two is right at most
-                Alternative(other.latex, other.tokens, min(self._confidence(other.log_prob), 1 - confidence))
+                Alternative(other.latex, other.tokens, min(self._confidence(other), 1 - confidence))
                 for other in others
             ),
             finished=hypothesis.finished,
-            seconds=seconds,
-            prepared=prepared,
+            unread=best.unread,
+            seconds=attempt.seconds,
+            prepared=attempt.image,
             token_alternatives=self._others(hypothesis),
         )
 
-    def _alike(self, found: Sequence[Hypothesis]) -> list["_Candidate"]:
+    def _alike(self, found: Sequence[Hypothesis], ink: PageInk) -> list["_Candidate"]:
         """Put together what a person would write the same way, and order that by its probability.
 
         The length penalty leads the search, which would else end too early. Of what it found the most
         probable is printed: with the penalty a letter came in an array, and alternatives could be surer.
+        What leaves out a part of the picture comes after all that does not.
         """
         candidates: dict[str, _Candidate] = {}
         for hypothesis in _most_probable_first(found):
@@ -278,39 +290,28 @@ class Reader:
             latex = _readable(tokens)
             first = candidates.get(latex)
             if first is None:
-                candidates[latex] = _Candidate(latex, tokens, hypothesis, hypothesis.log_prob)
+                unread = self._unread(hypothesis, ink)
+                candidates[latex] = _Candidate(latex, tokens, hypothesis, hypothesis.log_prob, unread)
             elif hypothesis.finished == first.hypothesis.finished:
                 log_prob = min(float(np.logaddexp(first.log_prob, hypothesis.log_prob)), 0.0)
                 candidates[latex] = first._replace(log_prob=log_prob)
         return sorted(
-            candidates.values(), key=lambda one: (one.hypothesis.finished, one.log_prob), reverse=True
+            candidates.values(),
+            key=lambda one: (one.hypothesis.finished, one.unread < MUCH, one.log_prob),
+            reverse=True,
         )
 
-    def _boxes(
-        self, tokens: Sequence[str], attention: NDArray[np.float32], prepared: PreparedImage
-    ) -> tuple[Box | None, ...]:
-        """Find where in the file each token was read; the ink is that of the canvas, which has no more."""
-        boxes: list[Box | None] = [None] * len(tokens)
-        pieces = find_pieces(find_ink(prepared.pixels))
-        if not tokens or len(pieces) > MAX_PIECES:
-            return tuple(boxes)
-        left, top = (
-            centre(inner, outer) + FRAME_PX
-            for inner, outer in zip(
-                prepared.pixels.shape[::-1], self.model.config.canvas_shape[::-1], strict=True
-            )
-        )
-        places = np.flatnonzero(visible_tokens(tokens))
-        found = choose_symbols(
-            attention[places],
-            join_pieces(pieces) + np.array([left, top, left, top]),
-            field=receptive_field(self.model.config),
-            share=self.model.box_share,
-        )
-        for place, box in zip(places.tolist(), found, strict=True):
-            if box is not None:
-                boxes[place] = prepared.to_file((box[0] - left, box[1] - top, box[2] - left, box[3] - top))
-        return tuple(boxes)
+    def _unread(self, hypothesis: Hypothesis, ink: PageInk) -> float:
+        """Give the share of ink that a hypothesis leaves out."""
+        assert hypothesis.attention is not None
+        tokens = self.model.vocabulary.decode(hypothesis.token_ids)
+        return ink.unread(tokens, hypothesis.attention[: len(tokens)])
+
+    def _is_sure(self, attempt: "_Attempt") -> bool:
+        """Tell whether the best hypothesis is sure of every token and leaves nothing out."""
+        best = _most_probable_first(attempt.found)[0]
+        sure = best.finished and float(np.exp(best.token_log_probs.min())) >= SURE
+        return sure and self._unread(best, attempt.ink) < MUCH
 
     def _others(self, best: Hypothesis) -> tuple[tuple[tuple[str, float], ...], ...]:
         """Give for each token the likeliest others, bar those that are as good as impossible."""
@@ -331,8 +332,9 @@ class Reader:
             )
         )
 
-    def _confidence(self, log_prob: float) -> float:
-        probability = math.exp(log_prob)
+    def _confidence(self, candidate: "_Candidate") -> float:
+        """What leaves out a part of the picture is not right, however sure of the rest."""
+        probability = math.exp(candidate.log_prob) if candidate.unread < MUCH else 0.0
         calibration = self.model.calibration
         return float(calibration(probability)) if calibration else probability
 
@@ -350,12 +352,14 @@ class _Candidate(NamedTuple):
     tokens: tuple[str, ...]
     hypothesis: Hypothesis
     log_prob: float
+    unread: float
 
 
 class _Attempt(NamedTuple):
-    """A form of an image, what was found in it, and how long that took."""
+    """A form of an image, its ink, what was read there, and how long that took."""
 
     image: PreparedImage
+    ink: PageInk
     found: list[Hypothesis]
     seconds: float
 
@@ -363,11 +367,6 @@ class _Attempt(NamedTuple):
 def _most_probable_first(found: Sequence[Hypothesis]) -> list[Hypothesis]:
     """Order what a search found."""
     return sorted(found, key=lambda one: (one.finished, one.log_prob), reverse=True)
-
-
-def _is_sure(found: Sequence[Hypothesis]) -> bool:
-    best = _most_probable_first(found)[0]
-    return best.finished and float(np.exp(best.token_log_probs.min())) >= SURE
 
 
 def _readable(tokens: Sequence[str]) -> str:

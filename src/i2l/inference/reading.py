@@ -37,6 +37,7 @@ class Reading:
     boxes: tuple[Box | None, ...]  # of each token in pixels of the file; None for one that draws nothing
     alternatives: tuple[Alternative, ...]  # best first
     finished: bool  # False if it was cut at the limit of tokens
+    unread: float  # share of the ink that no token looked at
     seconds: float  # that it took, in its batch
     prepared: PreparedImage  # what the model saw
     # For each token the likeliest others in its place, each with its probability.
@@ -74,6 +75,7 @@ class Reading:
                 for other in self.alternatives
             ],
             "finished": self.finished,
+            "unread": round(self.unread, 4),
             "size": list(self.prepared.file_size_px),
             "scale": round(self.prepared.scale, 4),
             "seconds": round(self.seconds, 4),

@@ -58,6 +58,7 @@ def create_app(options: ServeOptions) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,  # FastAPI's own page comes from a CDN; ours is in page/
         redoc_url=None,
+        redirect_slashes=False,  # the address it would send to loses a proxy's https
     )
     app.state.server = ServerState(
         options=options,
@@ -89,7 +90,14 @@ def _add_pages(app: FastAPI) -> None:
         return FileResponse(PAGE / "docs.html")
 
     app.mount("/examples", StaticFiles(directory=EXAMPLES))
-    app.mount("/", StaticFiles(directory=PAGE, html=True))
+    pages = StaticFiles(directory=PAGE, html=True)
+
+    async def serve_page(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"].startswith("/api/"):
+            raise HTTPException(404, "There is no such call; /docs and /openapi.json list all.")
+        await pages(scope, receive, send)
+
+    app.router.default = serve_page  # a mount would take what a route refuses for its method
 
 
 def _add_problems(app: FastAPI) -> None:
@@ -112,8 +120,11 @@ def _add_problems(app: FastAPI) -> None:
         return problem_response({**ProblemError("invalid-request", detail).to_dict(), "errors": said})
 
     @app.exception_handler(HTTPException)
-    async def on_http_error(_: Request, error: HTTPException) -> Response:
-        return problem_response(plain_problem(error.status_code, error.detail), error.headers)
+    async def on_http_error(request: Request, error: HTTPException) -> Response:
+        detail = error.detail
+        if allowed := (error.headers or {}).get("Allow"):
+            detail = f"Use {allowed} instead of {request.method}; /docs and /openapi.json say how."
+        return problem_response(plain_problem(error.status_code, detail), error.headers)
 
     @app.exception_handler(Exception)
     async def on_bug(_: Request, error: Exception) -> Response:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from i2l.inference import BEAM_WIDTH
 from i2l.inference.outputs import OutputFormat
@@ -32,8 +32,17 @@ class ReadOptions(BaseModel):
         None, ge=0.05, le=20, description="Enlarge the image by this instead of estimating it."
     )
     formats: list[OutputFormat] = Field(
-        [], max_length=5, description="Give the formula in these too, in `data`."
+        [], max_length=5, description="Give the formula in these too, in `data`; also `mathml,display`."
     )
+
+    @field_validator("formats", mode="before")
+    @classmethod
+    def _split_commas(cls, value: object) -> object:
+        """In a form or an address a list may be one text."""
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            return value
+        return [part.strip() for text in texts for part in text.split(",")]
 
 
 class ReadRequest(ReadOptions):
@@ -103,6 +112,7 @@ class ReadingModel(BaseModel):
                     ],
                     "alternatives": [{"latex": "x^{z}", "confidence": 0.01}],
                     "finished": True,
+                    "unread": 0.0,
                     "size": [120, 64],
                     "image_width": 120,
                     "image_height": 64,
@@ -123,6 +133,7 @@ class ReadingModel(BaseModel):
     tokens: list[TokenRead]
     alternatives: list[OtherReading] = Field(description="Best first.")
     finished: bool = Field(description="False if it was cut at the limit of tokens.")
+    unread: Probability = Field(description="Share of the ink that no token looked at.")
     size: list[int] = Field(description="Width and height of the image, the camera's rotation applied.")
     image_width: int
     image_height: int

@@ -7,6 +7,7 @@ does to a decoder, it does to a process that can be replaced.
 import io
 import json
 import os
+import signal
 import sys
 import warnings
 from collections import defaultdict
@@ -149,6 +150,8 @@ def _failure(error: Exception) -> dict[str, Any]:
 def main() -> None:
     """Serve frames until the server closes the pipe; see `i2l.web.workers`."""
     warnings.filterwarnings("ignore", module="PIL")
+    if hasattr(signal, "SIGPIPE"):  # not on Windows
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # who answers a server that has gone ends quietly
     out: BinaryIO = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints, prints to the log
     try:
