@@ -13,7 +13,7 @@ from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.spelling import respell, without_outer_space
 from i2l.images.render import render_formulas
 from i2l.images.styles import PAPER
-from i2l.inference.decoding import Hypothesis
+from i2l.inference.decoding import BeamOptions, Hypothesis
 from i2l.inference.model_folder import BUNDLED, bundled_models
 from i2l.inference.page_ink import PageInk
 from i2l.inference.unread import MUCH
@@ -140,6 +140,10 @@ def test_it_leaves_no_line_out(reader, dpi):
     )
     latex = normalize_formula(formula).latex
     (drawn,) = render_formulas([latex], style=replace(PAPER, size_pt=10, dpi=dpi))
+    (first,) = reader._search(
+        reader.prepare(drawn.pixels)[-1:], BeamOptions(width=1, max_steps=171, others=1)
+    )
+    assert reader._unread(first.found[0], first.ink) >= MUCH
     reading = reader.read(drawn.pixels)
     assert reading.unread < MUCH
     assert reading.tokens.count(r"\frac") == reading.tokens.count("=") == 2

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from i2l.cli import app
 from i2l.explain import model_fit
-from i2l.inference import reader as reader_module
+from i2l.inference import page_ink
 from i2l.inference.calibration import Calibration, CalibrationError
 from i2l.inference.reader import Reader
 from tests.inference.conftest import (  # noqa: F401 - fixtures
@@ -71,9 +71,9 @@ def test_confidence_is_the_share_of_readings_that_draw_the_target(model, monkeyp
     assert stored.num_samples == 80
     assert stored.box_share is not None
     shares = []
-    boxes = reader_module.choose_symbols
+    boxes = page_ink.choose_symbols
     monkeypatch.setattr(
-        reader_module,
+        page_ink,
         "choose_symbols",
         lambda *args, share, **rest: shares.append(share) or boxes(*args, share=share, **rest),
     )

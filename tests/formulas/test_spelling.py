@@ -73,6 +73,7 @@ READABLE = [
         r"{ \vec { F } } = m { \vec { a } } { \overrightarrow { A B } }",
         r"\vec{F} = m\vec{a}\overrightarrow{AB}",
     ),
+    (r"a { \underbrace { b } } c { \overbrace { d } } e", r"a{\underbrace{b}}c{\overbrace{d}}e"),
     (r"{ | { x } | } ^ { 2 }", r"{|x|}^{2}"),  # a script as high as all of its base
 ]
 

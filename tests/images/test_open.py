@@ -27,6 +27,15 @@ def test_paths_bytes_images_and_arrays(tmp_path):
     assert {open_image(source).size for source in sources} == {(3, 2)}
 
 
+def test_files_that_are_closed_or_open_as_text(tmp_path):
+    closed = io.BytesIO()
+    closed.close()
+    with pytest.raises(NotAnImageError, match="Cannot read the file"):
+        open_image(closed)
+    with pytest.raises(NotAnImageError, match="binary mode"):
+        open_image(io.StringIO("a.png"))
+
+
 @pytest.mark.parametrize(
     ("data", "error", "words"),
     [

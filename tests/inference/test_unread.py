@@ -1,46 +1,52 @@
 """Ink that no token looked at, against counting by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from i2l.config import model_preset
-from i2l.images.ink_symbols import find_pieces
-from i2l.inference.unread import piece_amounts, unread_ink
+from i2l.images.ink_symbols import measure_pieces
+from i2l.images.prepare import prepare_image
+from i2l.inference.page_ink import PageInk
+from i2l.inference.unread import unread_ink
 from i2l.model.receptive_field import receptive_field
 
-FIELD = receptive_field(model_preset("pinpoint"))
+FIELDS = {name: receptive_field(model_preset(name)) for name in ("nopool", "strips", "pinpoint")}
+FIELD = FIELDS["pinpoint"]
 ROWS, COLUMNS = FIELD.grid
 ROW, COLUMN = ROWS // 2, COLUMNS // 2
 
 
-def page(*cells):
-    """Ink that fills the cores of cells, in pieces; one number of pixels for each."""
-    ink = np.zeros(FIELD.canvas_shape, bool)
+def page(*cells, field=FIELD):
+    """Ink that fills the cores of cells but for their rims, so that each is a piece."""
+    ink = np.zeros(field.canvas_shape, bool)
     for row, column in cells:
-        (top, bottom), (left, right) = FIELD.rows.core(row), FIELD.columns.core(column)
+        (top, bottom), (left, right) = field.rows.core(row), field.columns.core(column)
         ink[top + 1 : bottom - 1, left + 1 : right - 1] = True
     return ink
 
 
-def unread(ink, looks, tokens=("x",)):
-    attention = np.zeros((len(looks), ROWS, COLUMNS), np.float32)
+def unread(ink, looks, tokens=("x",), field=FIELD):
+    attention = np.zeros((len(looks), *field.grid), np.float32)
     for step, cell in enumerate(looks):
         attention[(step, *cell)] = 1
-    pieces = find_pieces(ink)
-    return unread_ink(tokens, attention, pieces, piece_amounts(ink, pieces), field=FIELD)
+    return unread_ink(tokens, attention, *measure_pieces(ink), field=field)
 
 
-@given(
-    cells=st.sets(st.tuples(st.integers(0, ROWS - 1), st.integers(0, COLUMNS - 1)), min_size=1, max_size=12),
-    looks=st.lists(st.tuples(st.integers(0, ROWS - 1), st.integers(0, COLUMNS - 1)), max_size=6),
-)
-def test_a_piece_is_read_by_a_look_at_it_or_beside_it(cells, looks):
+@given(data=st.data(), field=st.sampled_from(list(FIELDS.values())))
+def test_a_piece_is_read_by_a_look_at_it_or_beside_it(data, field):
+    rows, columns = field.grid
+    cell = st.tuples(st.integers(0, rows - 1), st.integers(0, columns - 1))
+    cells = data.draw(st.sets(cell, min_size=1, max_size=12))
+    looks = data.draw(st.lists(cell, max_size=6))
     left_out = sum(
         not any(abs(row - y) <= 1 and abs(column - x) <= 1 for y, x in looks) for row, column in cells
     )
-    assert unread(page(*cells), looks) == pytest.approx(left_out / len(cells))
+    ink = page(*cells, field=field)
+    assert unread(ink, looks, field=field) == pytest.approx(left_out / len(cells))
 
 
 def test_a_long_piece_is_read_by_a_look_at_its_end():
@@ -53,9 +59,8 @@ def test_a_long_piece_is_read_by_a_look_at_its_end():
 
 def test_attention_that_is_spread_is_no_look():
     ink = page((ROW, COLUMN))
-    pieces = find_pieces(ink)
     spread = np.full((1, ROWS, COLUMNS), 1 / (ROWS * COLUMNS))
-    assert unread_ink(["x"], spread, pieces, piece_amounts(ink, pieces), field=FIELD) == 1
+    assert unread_ink(["x"], spread, *measure_pieces(ink), field=FIELD) == 1
 
 
 def test_what_draws_a_row_of_letters_cannot_be_judged():
@@ -67,3 +72,27 @@ def test_what_draws_a_row_of_letters_cannot_be_judged():
 def test_no_ink():
     assert unread(page(), [(ROW, COLUMN)]) == 0
     assert unread(page(), []) == 0
+
+
+def test_what_a_sign_encloses_is_not_the_signs_own():
+    ink = np.zeros((30, 40), bool)
+    ink[0, :] = ink[:, 0] = True  # over and left of a square
+    ink[10:20, 10:20] = True
+    pieces, amounts = measure_pieces(ink)
+    assert dict(zip(map(tuple, pieces.tolist()), amounts.tolist(), strict=True)) == {
+        (0, 0, 40, 30): 69,
+        (10, 10, 20, 20): 100,
+    }
+
+
+def test_grain_is_not_judged():
+    config = model_preset("pinpoint")
+    (prepared,) = prepare_image(
+        page((ROW, COLUMN)).astype(np.uint8) * 255, canvas_shape=config.canvas_shape, dpi=200, scale=1
+    )
+    grain = replace(prepared, pixels=np.tile(np.uint8([[0, 255], [255, 255]]), (40, 40)))
+    ink = PageInk.find(grain, config)
+    assert len(ink.pieces) == len(ink.amounts) == 0
+    attention = np.zeros((1, *config.grid), np.float32)
+    assert ink.unread(["x"], attention) == 0
+    assert ink.boxes(["x"], attention, share=0.8) == (None,)

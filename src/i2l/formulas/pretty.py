@@ -70,7 +70,11 @@ _GREEK: Final = frozenset(
 _ALONE: Final = (
     commands.SPACES | _GREEK | _RELATIONS | {r"\cdot", r"\times", r"\sum", r"\prod", r"\int", r"\pm"}
 )
-_ACCENTS: Final = commands.NARROW_ACCENTS | commands.WIDE_ACCENTS | commands.LINES
+# Set as a letter is; \overbrace and \underbrace keep the distance of an operator.
+_ACCENTS: Final = (commands.NARROW_ACCENTS | commands.WIDE_ACCENTS | commands.LINES) - {
+    r"\overbrace",
+    r"\underbrace",
+}
 _FILLS: Final = frozenset([r"\hfill", r"\hfil", r"\hss"])
 _FONT_COMMANDS: Final = {switch: command for command, switch in SWITCHES.items()}
 _NAME = re.compile(r"\\[A-Za-z]+$")

@@ -52,11 +52,16 @@ def join_pieces(pieces: Boxes) -> Boxes:
         & (gap <= _DOT_PX)
     )
     joined = (gap >= 0) & (alike | dotted)
-    return _join(pieces, first[joined], second[joined])
+    return _enclose(pieces, _connect(len(pieces), first[joined], second[joined]))
 
 
 def find_pieces(ink: Ink) -> Boxes:
     """Give the box of each connected piece of ink."""
+    return measure_pieces(ink)[0]
+
+
+def measure_pieces(ink: Ink) -> tuple[Boxes, npt.NDArray[np.int64]]:
+    """Give the box of each connected piece of ink, and how many pixels it has."""
     steps = np.diff(np.pad(ink.astype(np.int8), ((0, 0), (1, 1))), axis=1)
     rows, starts = np.nonzero(steps == 1)
     ends = np.nonzero(steps == -1)[1]
@@ -69,12 +74,16 @@ def find_pieces(ink: Ink) -> Boxes:
     counts = np.maximum(last - first, 0)
     upper = np.repeat(np.arange(len(runs)), counts)
     lower = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
-    return _join(runs, upper, lower)
+    group = _connect(len(runs), upper, lower)
+    amounts = np.bincount(group, weights=ends - starts).astype(np.int64)
+    return _enclose(runs, group), amounts
 
 
-def _join(boxes: Boxes, first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) -> Boxes:
-    """Give one box for each group of boxes that pairs of numbers connect."""
-    groups = np.arange(len(boxes))
+def _connect(
+    num_items: int, first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Give the number of each item's group, where pairs of items are of one group."""
+    groups = np.arange(num_items)
     while True:
         lowest = np.minimum(groups[first], groups[second])
         joined = groups.copy()
@@ -84,7 +93,11 @@ def _join(boxes: Boxes, first: npt.NDArray[np.int64], second: npt.NDArray[np.int
         if np.array_equal(joined, groups):
             break
         groups = joined
-    _, group = np.unique(groups, return_inverse=True)
+    return np.unique(groups, return_inverse=True)[1]
+
+
+def _enclose(boxes: Boxes, group: npt.NDArray[np.int64]) -> Boxes:
+    """Give one box for each group of boxes."""
     num_groups = int(group.max(initial=-1)) + 1
     corners = np.full((num_groups, 2), np.iinfo(np.int64).max)
     ends = np.zeros((num_groups, 2), np.int64)

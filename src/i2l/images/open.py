@@ -55,14 +55,14 @@ def open_image(source: ImageSource) -> Image.Image:
     """
     if isinstance(source, np.ndarray):
         return _from_array(source)
-    if hasattr(source, "read"):
-        source = source.read(MAX_FILE_BYTES + 1)
-    if isinstance(source, bytes):
-        _check_file_size(len(source))
-        return _decode(io.BytesIO(source), "the data")
     if isinstance(source, Image.Image):
         with _explained("The image"):
             return _load(source)
+    if not isinstance(source, bytes | str | os.PathLike):
+        source = _read_file(source)
+    if isinstance(source, bytes):
+        _check_file_size(len(source))
+        return _decode(io.BytesIO(source), "the data")
     path = Path(source)
     try:
         status = path.stat()
@@ -75,6 +75,18 @@ def open_image(source: ImageSource) -> Image.Image:
         raise NotAnImageError(f"Cannot open {path}: {error.strerror or error}.") from error
     except ValueError as error:
         raise NotAnImageError(f"Cannot open {path}: {error}.") from error
+
+
+def _read_file(file: BinaryIO) -> bytes:
+    if not hasattr(file, "read"):
+        raise TypeError(f"An image is a path, a file or its bytes, an array or a PIL image, not {file!r}.")
+    try:
+        content: object = file.read(MAX_FILE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise NotAnImageError(f"Cannot read the file: {error}.") from error
+    if not isinstance(content, bytes):
+        raise NotAnImageError("The file is open as text; open it in binary mode.")
+    return content
 
 
 def _decode(file: Any, name: str) -> Image.Image:  # noqa: ANN401 - a binary file that can seek

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from i2l.config import ModelConfig
 from i2l.images.canvas import FRAME_PX, centre
-from i2l.images.ink_symbols import Boxes, find_pieces, join_pieces
+from i2l.images.ink_symbols import Boxes, join_pieces, measure_pieces
 from i2l.images.prepare import Box, PreparedImage
 from i2l.inference.attention_boxes import choose_symbols, find_ink, visible_tokens
-from i2l.inference.unread import piece_amounts, unread_ink
+from i2l.inference.unread import unread_ink
 from i2l.model.receptive_field import receptive_field
 
 MAX_PIECES: Final = 1000  # to look for symbols among them: a formula has some hundreds, grain has thousands
@@ -26,19 +26,18 @@ class PageInk:
     config: ModelConfig
     corner: tuple[int, int]  # of the image on the canvas: left, top
     pieces: Boxes
-    amounts: NDArray[np.int64]  # of ink, in each
+    amounts: NDArray[np.int64]  # of their pixels
 
     @classmethod
     def find(cls, image: PreparedImage, config: ModelConfig) -> "PageInk":
         """Look for the ink on the image, which is all there is on the canvas."""
-        ink = find_ink(image.pixels)
-        pieces = find_pieces(ink)
+        pieces, amounts = measure_pieces(find_ink(image.pixels))
         if len(pieces) > MAX_PIECES:
-            pieces = pieces[:0]
+            pieces, amounts = pieces[:0], amounts[:0]
         height, width = image.pixels.shape
         canvas_height, canvas_width = config.canvas_shape
         corner = centre(width, canvas_width) + FRAME_PX, centre(height, canvas_height) + FRAME_PX
-        return cls(image, config, corner, pieces + np.array(corner * 2), piece_amounts(ink, pieces))
+        return cls(image, config, corner, pieces + np.array(corner * 2), amounts)
 
     def unread(self, tokens: Sequence[str], attention: NDArray[np.float32]) -> float:
         """Give the share of ink that a reading leaves out."""

@@ -226,7 +226,9 @@ class Reader:
             again = unsure if self._options.n_best == 1 else list(range(len(attempts)))
             wide = self._search([attempts[index].image for index in again], self._options)
             for index, attempt in zip(again, wide, strict=True):
-                attempts[index] = attempt._replace(seconds=attempt.seconds + attempts[index].seconds)
+                first = attempts[index]
+                best = max((attempt, first), key=self._is_whole)  # the wide one, unless it has lost a part
+                attempts[index] = best._replace(seconds=attempt.seconds + first.seconds)
         return [self._reading(attempt) for attempt in attempts]
 
     def _search(self, images: Sequence[PreparedImage], options: BeamOptions) -> list["_Attempt"]:
@@ -306,6 +308,10 @@ class Reader:
         assert hypothesis.attention is not None
         tokens = self.model.vocabulary.decode(hypothesis.token_ids)
         return ink.unread(tokens, hypothesis.attention[: len(tokens)])
+
+    def _is_whole(self, attempt: "_Attempt") -> bool:
+        """Tell whether some hypothesis leaves nothing out."""
+        return any(self._unread(hypothesis, attempt.ink) < MUCH for hypothesis in attempt.found)
 
     def _is_sure(self, attempt: "_Attempt") -> bool:
         """Tell whether the best hypothesis is sure of every token and leaves nothing out."""

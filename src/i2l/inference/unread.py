@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from i2l.images.ink_symbols import Boxes, Ink
+from i2l.images.ink_symbols import Boxes
 from i2l.model.receptive_field import AxisField, ReceptiveField
 
 MUCH: Final = 0.02  # of the ink; one of 2,000 validation images had more, and it was misread (docs/LOG.md)
@@ -32,7 +32,7 @@ def unread_ink(
         tokens: that were read.
         attention: (T, rows, columns)
         pieces: the boxes of connected pieces of ink on the canvas.
-        amounts: of ink in each.
+        amounts: of their pixels.
         field: of the model.
     """
     if _WORDS.intersection(tokens):
@@ -41,12 +41,6 @@ def unread_ink(
     looked = np.any(attention >= _LOOKED, axis=0)
     read = _count(looked, _cells(top, bottom, field.rows), _cells(left, right, field.columns)) > 0
     return float(amounts[~read].sum() / max(amounts.sum(), 1))
-
-
-def piece_amounts(ink: Ink, pieces: Boxes) -> _Integers:
-    """Count the pixels of ink in each box."""
-    left, top, right, bottom = pieces.T
-    return _count(ink, (top, bottom), (left, right))
 
 
 def _cells(start: _Integers, end: _Integers, axis: AxisField) -> _Span:
