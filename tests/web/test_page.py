@@ -326,6 +326,11 @@ def test_doubt_has_a_colour_and_a_mark(page, picture):
     assert page.locator("#marks .unsure").count() == 1
     assert "has alternatives" in page.locator("#tokens .token").get_attribute("aria-label")
     assert page.locator("#outcome").evaluate("line => line.classList.contains('doubtful')")
+    assert "ink" not in page.locator("#outcome").inner_text()
+    page.unroute("**/api/read?*")
+    page.route("**/api/read?*", lambda route: route.fulfill(json=answer_with(unsure) | {"unread": 0.153}))
+    choose(page, picture)
+    page.locator("#outcome", has_text="15 % of the ink not read").wait_for()
 
 
 def answer_with(*tokens):

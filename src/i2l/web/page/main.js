@@ -11,6 +11,7 @@ const result = byId("result");
 const latex = byId("latex");
 const outcome = byId("outcome");
 const SURE = 0.8;
+const MUCH = 0.02; // of the ink; as in i2l.inference.unread
 
 let current = null; // { file, whole, reading, tokens }
 let running = null; // the AbortController of the reading that is on its way
@@ -149,8 +150,10 @@ const show = (reading) => {
   showTokens(reading.tokens);
   fit(reading.latex);
   setLatex(reading.latex, { keep: false });
+  const lost = reading.finished ? "" : " · cut off: too long";
+  const missed = reading.unread >= MUCH ? ` · ${percent(reading.unread)} of the ink not read` : "";
   outcome.replaceChildren(make("b", { textContent: `${percent(reading.confidence)} sure` }),
-    ` · ${reading.seconds.toFixed(2)} s${reading.finished ? "" : " · cut off: too long"}`);
+    ` · ${reading.seconds.toFixed(2)} s${lost}${missed}`);
   outcome.classList.toggle("doubtful", reading.confidence < SURE);
   showReadings(reading);
 };
