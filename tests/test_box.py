@@ -15,7 +15,6 @@ from i2l.images.render import render_formulas
 from i2l.images.styles import PAPER
 from i2l.inference.decoding import BeamOptions, Hypothesis
 from i2l.inference.model_folder import BUNDLED, bundled_models
-from i2l.inference.page_ink import PageInk
 from i2l.inference.unread import MUCH
 
 MAX_BYTES = 32 * 2**20
@@ -113,7 +112,7 @@ def hypothesis(reader):
 
 @pytest.fixture
 def ink(reader):
-    return PageInk.find(reader.prepare(EXAMPLES / "1-paper.png")[-1], reader.model.config)
+    return reader._find_ink(reader.prepare(EXAMPLES / "1-paper.png")[-1])
 
 
 def test_ways_to_write_the_same_count_together(reader, hypothesis, ink):
@@ -140,9 +139,8 @@ def test_it_leaves_no_line_out(reader, dpi):
     )
     latex = normalize_formula(formula).latex
     (drawn,) = render_formulas([latex], style=replace(PAPER, size_pt=10, dpi=dpi))
-    (first,) = reader._search(
-        reader.prepare(drawn.pixels)[-1:], BeamOptions(width=1, max_steps=171, others=1)
-    )
+    page = reader._find_ink(reader.prepare(drawn.pixels)[-1])
+    (first,) = reader._search([page], BeamOptions(width=1, max_steps=171, others=1))
     assert reader._unread(first.found[0], first.ink) >= MUCH
     reading = reader.read(drawn.pixels)
     assert reading.unread < MUCH

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from benchmarks.results.markdown import NOTHING, distance, points, score, table
 from benchmarks.results.mistakes import LIMIT
-from benchmarks.results.store import COMPARED, VARIANTS, Run
+from benchmarks.results.store import COMPARED, FIRST, VARIANTS, Run
 from i2l.evaluation.bootstrap import paired_bootstrap
 from i2l.evaluation.figures import FIGURES, Figure, Interval
 from i2l.explain.localization import METRICS, format_metric
@@ -43,10 +43,9 @@ def all_scores(runs: Sequence[Run]) -> str:
 def differences(runs: Sequence[Run]) -> str:
     """Runs against each other on the same samples."""
     by_name = {run.name: run for run in runs}
-    names = [("nopool-first", "nopool"), ("strips-first", "strips"), ("nopool", "strips")]
-    names += [
-        (name, name.removesuffix(change)) for change in VARIANTS for name in by_name if name.endswith(change)
-    ]
+    ends = (FIRST, *VARIANTS)
+    names = [(name, name.removesuffix(end)) for end in ends for name in by_name if name.endswith(end)]
+    names.append(("nopool", "strips"))
     pairs = [(by_name[a], by_name[b]) for a, b in names if a in by_name and b in by_name]
     found = [paired_bootstrap(first.counts, second.counts, COMPARED) for first, second in pairs]
     rows = []

@@ -34,7 +34,9 @@ ORDER: Final = (
     "strips-first",
     "strips",
 )
-VARIANTS: Final = ("-no-init", "-paper-optimizer")  # how the name of a variant of another run ends
+# How names end: of a run that was done again, and of variants of another run.
+FIRST: Final = "-first"
+VARIANTS: Final = ("-no-init", "-paper-optimizer")
 
 # Scores that runs are compared by, and the counts they need.
 COMPARED: Final[tuple[Figure, ...]] = tuple(
@@ -80,7 +82,7 @@ class Run:
     @property
     def is_latest(self) -> bool:
         """Whether it is the run that its model is judged by."""
-        return not self.is_variant and not self.name.endswith("-first")
+        return not self.is_variant and not self.name.endswith(FIRST)
 
     @property
     def title(self) -> str:

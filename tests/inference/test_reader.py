@@ -218,9 +218,9 @@ def test_a_sure_reading_stands(reader, monkeypatch, sure, n_best, searched):
     reader = reader.with_options(beam_width=5, n_best=n_best)
     search = reader._search
 
-    def watch(images, options):
-        seen.extend((image.scale, options.width) for image in images)
-        return search(images, options)
+    def watch(inks, options):
+        seen.extend((ink.image.scale, options.width) for ink in inks)
+        return search(inks, options)
 
     monkeypatch.setattr(reader, "prepare", lambda source, scale: forms)
     monkeypatch.setattr(reader, "_search", watch)

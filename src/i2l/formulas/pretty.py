@@ -361,7 +361,7 @@ def _is_ordinary(node: Node) -> bool:
 def _takes_nothing(node: Node) -> bool:
     """Whether what stands behind it cannot be its argument."""
     if isinstance(node, Command):
-        return node.name in commands.FRACTIONS | _ACCENTS
+        return node.name in commands.FRACTIONS or node.name in _ACCENTS
     if not isinstance(node, Symbol):
         return True
     return not node.text.startswith("\\") or node.text in _ALONE

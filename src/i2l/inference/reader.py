@@ -207,48 +207,45 @@ class Reader:
         That one is read greedily. Where it leaves doubt, so are the others, and the best with the whole beam.
         """
         greedy = replace(self._options, width=1, n_best=1)
-        attempts = self._search([images[-1] for images in forms], greedy)
+        attempts = self._search([self._find_ink(images[-1]) for images in forms], greedy)
         unsure = [index for index, attempt in enumerate(attempts) if not self._is_sure(attempt)]
         owners = [index for index in unsure for _ in forms[index][:-1]]
-        others = self._search([image for index in unsure for image in forms[index][:-1]], greedy)
+        others = self._search(
+            [self._find_ink(image) for index in unsure for image in forms[index][:-1]], greedy
+        )
         for index, other in zip(owners, others, strict=True):
             first = attempts[index]
             best = max(
                 (first, other),
-                key=lambda one: (
-                    self._unread(one.found[0], one.ink) < MUCH,
-                    one.found[0].score,
-                    -one.image.scale,
-                ),
+                key=lambda one: (self._is_whole(one), one.found[0].score, -one.ink.image.scale),
             )
             attempts[index] = best._replace(seconds=first.seconds + other.seconds)
         if self._options.width > 1:
             again = unsure if self._options.n_best == 1 else list(range(len(attempts)))
-            wide = self._search([attempts[index].image for index in again], self._options)
+            wide = self._search([attempts[index].ink for index in again], self._options)
             for index, attempt in zip(again, wide, strict=True):
                 first = attempts[index]
                 best = max((attempt, first), key=self._is_whole)  # the wide one, unless it has lost a part
                 attempts[index] = best._replace(seconds=attempt.seconds + first.seconds)
         return [self._reading(attempt) for attempt in attempts]
 
-    def _search(self, images: Sequence[PreparedImage], options: BeamOptions) -> list["_Attempt"]:
+    def _find_ink(self, image: PreparedImage) -> PageInk:
+        return PageInk.find(image, self.model.config)
+
+    def _search(self, inks: Sequence[PageInk], options: BeamOptions) -> list["_Attempt"]:
         """Search in the images of a batch together."""
-        if not images:
+        if not inks:
             return []
         started = time.perf_counter()
         backend = self.model.backend
         canvases = place_on_canvas(
-            [image.pixels for image in images], canvas_shape=self.model.config.canvas_shape
+            [ink.image.pixels for ink in inks], canvas_shape=self.model.config.canvas_shape
         )
         found = beam_search(
             backend, backend.encode(canvases), arrays=backend.arrays, options=options, guard=self._guard
         )
-        inks = [PageInk.find(image, self.model.config) for image in images]
-        seconds = (time.perf_counter() - started) / len(images)
-        return [
-            _Attempt(image, ink, hypotheses, seconds)
-            for image, ink, hypotheses in zip(images, inks, found, strict=True)
-        ]
+        seconds = (time.perf_counter() - started) / len(inks)
+        return [_Attempt(ink, hypotheses, seconds) for ink, hypotheses in zip(inks, found, strict=True)]
 
     def _reading(self, attempt: "_Attempt") -> Reading:
         """Make the reading of one image."""
@@ -275,7 +272,7 @@ class Reader:
             finished=hypothesis.finished,
             unread=best.unread,
             seconds=attempt.seconds,
-            prepared=attempt.image,
+            prepared=attempt.ink.image,
             token_alternatives=self._others(hypothesis),
         )
 
@@ -317,7 +314,7 @@ class Reader:
         """Tell whether the best hypothesis is sure of every token and leaves nothing out."""
         best = _most_probable_first(attempt.found)[0]
         sure = best.finished and float(np.exp(best.token_log_probs.min())) >= SURE
-        return sure and self._unread(best, attempt.ink) < MUCH
+        return sure and self._is_whole(attempt)
 
     def _others(self, best: Hypothesis) -> tuple[tuple[tuple[str, float], ...], ...]:
         """Give for each token the likeliest others, bar those that are as good as impossible."""
@@ -362,9 +359,8 @@ class _Candidate(NamedTuple):
 
 
 class _Attempt(NamedTuple):
-    """A form of an image, its ink, what was read there, and how long that took."""
+    """The ink of a form of an image, what was read there, and how long that took."""
 
-    image: PreparedImage
     ink: PageInk
     found: list[Hypothesis]
     seconds: float

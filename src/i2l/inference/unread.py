@@ -9,7 +9,7 @@ import numpy.typing as npt
 from i2l.images.ink_symbols import Boxes
 from i2l.model.receptive_field import AxisField, ReceptiveField
 
-MUCH: Final = 0.02  # of the ink; one of 2,000 validation images had more, and it was misread (docs/LOG.md)
+MUCH: Final = 0.02  # of the ink; one of 2,559 validation images had more, and it was misread (docs/LOG.md)
 _LOOKED: Final = 0.1  # of a token's attention, for its cell to count as looked at
 # Each draws a row of letters and is looked at in one place: with one of them nothing can be said.
 _WORDS: Final = frozenset({r"\pmod", r"\bmod", r"\mod", r"\pod"})
