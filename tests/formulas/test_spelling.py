@@ -54,7 +54,7 @@ READABLE = [
     (r"\hat { \bf x } \sqrt { { \cal A } }", r"\hat{\mathbf{x}}\sqrt{\mathcal{A}}"),
     (r"{ \bf A _ { { \cal B } } } ^ { \prime }", r"\mathbf{A_{\mathcal{B}}}'"),
     (r"\, \quad x \, y ~ \ ", r"x\,y"),
-    (r"\rightarrow", r"\rightarrow"),
+    (r"\rightarrow", r"\to"),
     (r"{ \bf } { x + y } { \left( x \right) }", r"{\bf}x + y{\left(x\right)}"),
     (r"\sum { x } ( { a _ { 1 } + b ) } \overline { { y } }", r"\sum x(a_{1} + b)\overline{y}"),
     (r"{ d s } ^ { 2 } \sb { \mu \nu }", r"{ds}^{2}\sb{\mu\nu}"),  # a base, an argument

@@ -24,9 +24,8 @@ from i2l.formulas.tree import (
     is_lone_prime,
 )
 
-_RENAMED: Final = {r"\>": r"\:"}
 _SPECIAL_SYMBOLS: Final = frozenset(
-    {r"\rm", *commands.STYLE_SWITCHES, *commands.OPERATOR_LETTERS, *_RENAMED, r"\left.", r"\right."}
+    {r"\rm", *commands.STYLE_SWITCHES, *commands.OPERATOR_LETTERS, r"\left.", r"\right."}
 )
 _UNITS: Final = ("cm", "in", "pt", "mm", "em")
 
@@ -73,7 +72,7 @@ class CanonicalPrinter(ArrayPrinter):
                 self.roman(node, items[index + 1 :], style, opens_group=braced and not index)
                 return
             else:
-                self.emit(_RENAMED.get(text, text), node.start, node.end)
+                self.emit(text, node.start, node.end)
 
     def operator(self, node: Symbol, star: str) -> None:
         """Print \\sin letter by letter."""
@@ -190,6 +189,9 @@ class CanonicalPrinter(ArrayPrinter):
         elif name in commands.TEXTS:
             self.text_command(node, style)
             return
+        elif name in commands.SLASHED:
+            self.slashed(node, style)
+            return
         elif name in commands.FONT_ALIASES:
             name = commands.FONT_ALIASES[name]
         elif name == r"\ensuremath":
@@ -215,6 +217,17 @@ class CanonicalPrinter(ArrayPrinter):
                     self.box(argument, argument_style)
                 else:
                     self.argument(argument, argument_style)
+
+    def slashed(self, node: Command, style: int) -> None:
+        r"""Print `\nicefrac{a}{b}` as `{ } ^ { a } / { } _ { b }`, which needs no package."""
+        script_style = 2 if style < 2 else 3
+        for mark, argument in zip(("^", "_"), node.arguments, strict=True):
+            if mark == "_":
+                self.emit("/", node.start, node.name_end)
+            self.structure("{", argument.start)
+            self.structure("}", argument.start)
+            self.structure(mark, argument.start)
+            self.braced_argument(argument, script_style)
 
     def line_argument(self, node: Node, style: int) -> None:
         """Print what a line is drawn over, in the line's own braces around those of the source."""

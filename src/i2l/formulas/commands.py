@@ -80,6 +80,7 @@ CLASSES: Final = _define(
 )
 LAPS: Final = _define("m", "mathllap mathrlap mathclap lefteqn cancel bcancel xcancel boxed")
 FRACTIONS: Final = _define("mm", "frac dfrac tfrac cfrac")
+SLASHED: Final = _define("mm", "nicefrac sfrac")
 BINOMIALS: Final = _define("mm", "binom dbinom tbinom")
 STACKS: Final = _define("mm", "stackrel overset underset")
 ROOTS: Final = _define("om", "sqrt")

@@ -9,7 +9,7 @@ MATRICES: Final = {
     "bmatrix": (r"\left[", r"\right]"),
     "Bmatrix": (r"\left\{", r"\right\}"),
     "vmatrix": (r"\left|", r"\right|"),
-    "Vmatrix": (r"\left\Vert", r"\right\Vert"),
+    "Vmatrix": (r"\left\|", r"\right\|"),
 }
 CELL_STYLES: Final = {
     "array": 1,

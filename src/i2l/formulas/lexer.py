@@ -3,6 +3,7 @@
 import re
 from itertools import accumulate
 
+from i2l.formulas.aliases import SPELLED_OUT, one_name
 from i2l.formulas.tokens import FormulaError
 from i2l.formulas.unicode import UNICODE
 
@@ -49,8 +50,10 @@ class RawTokens:
             for piece, end in zip(pieces, ends, strict=True)
             if not (piece[0] == "%" or piece.isspace())
         ]
-        if not source.isascii():
+        if not source.isascii() or not SPELLED_OUT.keys().isdisjoint(pieces):
             kept = _spell_out(kept)
+        if r"\not" in pieces:
+            kept = _join_not_equal(kept)
         texts = [piece for piece, _, _ in kept]
         # Every token set off by one space: the form we print, in which spaces and inner braces say nothing.
         self.spaced = " ".join(["\\" if text == "\\ " else text for text in texts]) == source.strip(" ")
@@ -58,20 +61,32 @@ class RawTokens:
             if len(text) > 1 and text[0] == "\\":
                 if text[1].isspace():
                     texts[index] = "\\"  # control space, whatever the space
-                elif _GLUED.match(text):
-                    texts[index] = "".join(text.split())
+                else:
+                    texts[index] = one_name("".join(text.split()) if _GLUED.match(text) else text)
         self.texts = [*texts, ""]
         self.starts = [*(start for _, start, _ in kept), len(source)]
         self.ends = [*(end for _, _, end in kept), len(source)]
 
 
+def _join_not_equal(pieces: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+    r"""Write `\not =`, which is how LaTeX defines `\neq`, as that one sign."""
+    joined: list[tuple[str, int, int]] = []
+    for piece, start, end in pieces:
+        if piece == "=" and joined and joined[-1][0] == r"\not":
+            joined[-1] = (r"\neq", joined[-1][1], end)
+        else:
+            joined.append((piece, start, end))
+    return joined
+
+
 def _spell_out(pieces: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
     spelled = []
     for piece, start, end in pieces:
-        if piece.isascii():
+        written = UNICODE.get(piece) or SPELLED_OUT.get(piece)
+        if written is not None:
+            spelled.extend((part, start, end) for part in _TOKEN.findall(written))
+        elif piece.isascii():
             spelled.append((piece, start, end))
-        elif piece in UNICODE:
-            spelled.extend((part, start, end) for part in _TOKEN.findall(UNICODE[piece]))
         else:
             raise FormulaError("unknown character", start, repr(piece))
     return spelled

@@ -37,6 +37,11 @@ _FONTS: Final = (
 )
 FONTS: Final = {name: packages for name, _, packages in _FONTS}
 _FONT_SHARES: Final = [name for name, share, _ in _FONTS for _ in range(share)]
+# mathtools draws braces over and under a little further off than amsmath does, so these stay as they were.
+_MATH_PACKAGES: Final = (
+    r"\usepackage{amsmath}\let\itlover\overbrace \let\itlunder\underbrace"
+    r"\usepackage{mathtools,cancel}\let\overbrace\itlover \let\underbrace\itlunder"
+)
 # bm asks for families of its own, of which these sets leave too few.
 _FEW_FAMILIES: Final = r"\newcommand\bmmax{0}\newcommand\hmmax{0}"
 SIZES_PT: Final = (9, 10, 11, 12, 14)
@@ -139,7 +144,7 @@ def preamble(style: Style) -> str:
     return "\n".join(
         [
             rf"\documentclass[{style.size_pt}pt]{{{document_class}}}",
-            r"\usepackage{amsmath}",
+            _MATH_PACKAGES,
             FONTS[style.font],
             "" if style.font == PAPER.font else _FEW_FAMILIES,
             r"\usepackage{bm,mathrsfs}",
