@@ -150,7 +150,7 @@ PRESETS: dict[str, ModelConfig] = {
     "nopool": ModelConfig(),
     "strips": ModelConfig(pool_rows=4),
     "pinpoint": ModelConfig(
-        network="transformer", height_px=256, width_px=1280, channels=(32, 64, 128, 256), dropout=0.1
+        network="transformer", height_px=1408, width_px=1600, channels=(32, 64, 128, 256), dropout=0.1
     ),
 }
 
@@ -187,6 +187,9 @@ class TrainConfig(JsonConfig):
     # Order: a batch holds samples of one length class (most tokens, eos not counted) and of one window.
     seed: int = 0
     batch_size: int = 56  # over all processes together
+    # A batch of large images or long formulas is halved until it has no more pixels and tokens than these.
+    batch_pixels: int = 0
+    batch_tokens: int = 0
     length_classes: tuple[int, ...] = (28, 35, 41, 48, 55, 64, 75, 88, 105, 150)
     window_step: int = 0  # windows of the canvas differ by so many cells on either side; 0: always all of it
     min_shape_batches: int = 1  # a shape with fewer batches an epoch joins a larger one; each costs planning

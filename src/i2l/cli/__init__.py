@@ -10,6 +10,7 @@ from rich.text import Text
 from i2l import __version__
 from i2l.cli.build import build
 from i2l.cli.calibrate import calibrate
+from i2l.cli.compose import compose
 from i2l.cli.evaluate import evaluate
 from i2l.cli.explain import explain
 from i2l.cli.export import export
@@ -29,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
-for command in (normalize, parts, render, build, train, read, explain, serve, evaluate, calibrate, export):
+for command in (normalize, parts, compose, render, build, train, read, explain, serve, evaluate, calibrate, export):
     app.command()(command)
 
 

@@ -40,6 +40,10 @@ def train(
     start_from: Annotated[
         Path | None, typer.Option(help="Checkpoint whose weights a new run begins with.")
     ] = None,
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(help="vocab.json of the model; samples with other tokens are left out. Default: all of the data's."),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     profile: Annotated[bool, typer.Option("--profile", help="Show where the time of a step goes.")] = False,
 ) -> None:
@@ -60,6 +64,7 @@ def train(
 
     require_extra("torch", "train")
     from i2l.dataset.joined import JoinedDataset
+    from i2l.formulas.vocabulary import Vocabulary
     from i2l.inference.backends import beam_decoder
     from i2l.training.run import TrainOptions
     from i2l.training.run import train as run_training
@@ -83,7 +88,11 @@ def train(
     if width := resolved.training.beam_width:
         decoders[f"beam{width}"] = beam_decoder(width=width)
     result = run_training(
-        JoinedDataset(data, canvas_shape=resolved.model.canvas_shape),
+        JoinedDataset(
+            data,
+            canvas_shape=resolved.model.canvas_shape,
+            vocabulary=Vocabulary.load(vocabulary) if vocabulary else None,
+        ),
         out=out,
         config=resolved,
         options=TrainOptions(device=device, max_minutes=max_minutes, start_from=start_from, profile=profile),

@@ -18,22 +18,28 @@ from i2l.formulas.vocabulary import SPECIAL_TOKENS, Vocabulary
 class JoinedDataset:
     """Datasets to train one model on: all of their training splits, and the first of each other split."""
 
-    def __init__(self, paths: Sequence[Path], *, canvas_shape: tuple[int, int]) -> None:
+    def __init__(
+        self, paths: Sequence[Path], *, canvas_shape: tuple[int, int], vocabulary: Vocabulary | None = None
+    ) -> None:
         """Open the datasets.
 
         Args:
             paths: their folders.
             canvas_shape: of the model, frame included.
+            vocabulary: of the model; the tokens of all of the datasets if None.
 
         Raises:
             DatasetError: if one is not a dataset.
         """
         self._readers = [DatasetReader(path) for path in paths]
         self._canvas_shape = canvas_shape
+        self._vocabulary = vocabulary
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """The tokens of all of them."""
+        """The tokens of all of them, or those that were given."""
+        if self._vocabulary is not None:
+            return self._vocabulary
         if len(self._readers) == 1:
             return self._readers[0].vocabulary
         tokens = {token for reader in self._readers for token in reader.vocabulary.tokens}

@@ -33,6 +33,9 @@ RECIPES = {
         Recipe("i2l-140k", 50, 150, 1086, 126, PAPER_STYLES, 0.1, 0.1),
         # 300 dpi and 14 pt draw the same formula 1.75 times as large as the paper's style does
         Recipe("world", 24, 200, 1920, 256, WORLD_STYLES, 0.02, 0.02),
+        # displays of several lines, as large as a page has them
+        Recipe("displays", 24, 600, 1600, 1400, PAPER_STYLES, 0.02, 0.02),
+        Recipe("world-displays", 24, 600, 2800, 2450, WORLD_STYLES, 0.02, 0.02),
     )
 }
 

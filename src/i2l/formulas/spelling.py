@@ -8,6 +8,7 @@ has the switch in eight cases of nine, so that is the spelling which labels to b
 
 from collections.abc import Sequence
 
+from i2l.formulas.aliases import one_name
 from i2l.formulas.commands import SPACES
 
 SWITCHES = {r"\mathcal": r"\cal", r"\mathbf": r"\bf"}
@@ -16,10 +17,12 @@ SWITCHES = {r"\mathcal": r"\cal", r"\mathbf": r"\bf"}
 def respell(formula: str) -> str:
     r"""Write `{ \cal L }` for `\mathcal { L }` and `{ \bf x }` for `\mathbf { x }`; as many tokens as before.
 
+    Signs get the one name that `i2l.formulas.aliases` has for them, also in lists from before that table.
+
     Args:
         formula: canonical tokens joined by single spaces.
     """
-    tokens = formula.split()
+    tokens = [one_name(token) for token in formula.split()]
     for place, token in enumerate(tokens[:-1]):
         if token in SWITCHES and tokens[place + 1] == "{":
             tokens[place : place + 2] = ["{", SWITCHES[token]]

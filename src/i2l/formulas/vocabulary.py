@@ -52,6 +52,14 @@ class Vocabulary:
         """Build the vocabulary of a set of ordinary tokens: sorted by code point, after the special ones."""
         return cls((*SPECIAL_TOKENS, *sorted(set(tokens))))
 
+    def grown(self, tokens: Iterable[str]) -> "Vocabulary":
+        """Give a vocabulary in which every token keeps its id and the new ones come behind, sorted."""
+        return Vocabulary((*self.tokens, *sorted(set(tokens) - self._ids.keys())))
+
+    def begins(self, other: "Vocabulary") -> bool:
+        """Tell whether the other vocabulary has all of these tokens with the same ids."""
+        return other.tokens[: len(self.tokens)] == self.tokens
+
     def __len__(self) -> int:
         return len(self.tokens)
 

@@ -86,7 +86,8 @@ SEEDS_PER_BLOCK: Final = 512
 def world_style(seed: int) -> Style:
     """A style as the world might have printed, scanned or sent it. The same for a seed on every machine.
 
-    About a third of the styles are clean (no blur, noise, JPEG or rotation), as screenshots are.
+    About a third of the styles are clean (no blur, noise, JPEG or rotation), as screenshots are. All are drawn
+    as displays: in a line of text the same formula looks otherwise, and its label would have to say so.
     """
     tex = random.Random(f"tex {seed // SEEDS_PER_BLOCK}")
     pixels = random.Random(f"pixels {seed}")
@@ -101,8 +102,7 @@ def world_style(seed: int) -> Style:
     return Style(
         font=font,
         size_pt=size_pt,
-        display=tex.random() < 0.75,
-        bold=tex.random() < 0.06,
+        bold=tex.random() < 0.08,
         dpi=dpi,
         rotation_deg=round(_sometimes(pixels, scanned, 0.4, -2, 2), 2),
         margin_left_px=left,

@@ -18,7 +18,9 @@ _TAME_NAMES: Final = """
     surd stackrel buildrel overset underset substack sideset overline underline overbrace underbrace
     overrightarrow overleftarrow overleftrightarrow underrightarrow underleftarrow underleftrightarrow
     widehat widetilde hat tilde bar vec dot ddot dddot ddddot acute grave breve check mathring
-    xrightarrow xleftarrow skew boxed fbox framebox makebox raisebox rule smash phantom hphantom
+    xrightarrow xleftarrow xleftrightarrow xRightarrow xLeftarrow xLeftrightarrow xmapsto xhookrightarrow
+    xhookleftarrow xrightharpoonup xleftharpoonup xrightleftharpoons cancel bcancel xcancel coloneqq Coloneqq
+    eqqcolon dblcolon vcentcolon circledR yen maltese mathllap mathrlap mathclap skew boxed fbox framebox makebox raisebox rule smash phantom hphantom
     vphantom strut mathstrut llap rlap clap lefteqn ooalign
     left right middle big Big bigg Bigg bigl Bigl biggl Biggl bigr Bigr biggr Biggr bigm Bigm biggm
     Biggm langle rangle lbrace rbrace lbrack rbrack lceil rceil lfloor rfloor lgroup rgroup lmoustache

@@ -19,7 +19,8 @@ from i2l.images.canvas import FRAME_PX, WHITE, ImageTooLargeError, centre
 # Heights of printed formulas come in groups: at 200 dpi, a third is up to 42 pixels tall (one line of
 # symbols), and four in five up to 82 (a fraction).
 LINE_HEIGHTS_PX = (42, 82)
-ALIGNED_HEIGHTS_PX = (64, 96, 160)  # likewise, for windows whose edges must be edges of cells
+# Likewise, for windows whose edges must be edges of cells; the higher ones are for displays of several lines.
+ALIGNED_HEIGHTS_PX = (64, 96, 160, 256, 384, 576, 896)
 
 
 @dataclass(frozen=True, order=True)

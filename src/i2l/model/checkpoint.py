@@ -81,13 +81,13 @@ class Checkpoint:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         return state
 
-    def require_vocabulary(self, vocabulary: Vocabulary) -> None:
-        """Refuse to go on with data of another vocabulary.
+    def require_vocabulary(self, vocabulary: Vocabulary, *, grown: bool = False) -> None:
+        """Refuse to go on with data of another vocabulary; one that has ``grown`` may have more tokens.
 
         Raises:
             CheckpointError: if the vocabularies differ; the message says where.
         """
-        if self.vocabulary == vocabulary:
+        if self.vocabulary == vocabulary or (grown and self.vocabulary.begins(vocabulary)):
             return
         pairs = enumerate(zip(self.vocabulary.tokens, vocabulary.tokens, strict=False))
         place = next(

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 FEEDFORWARD = 4  # times the units
-MAX_STEPS = 512
+MAX_STEPS = 1024
 FAR = -1e4  # the score of a cell without ink
 
 

@@ -33,7 +33,7 @@ from i2l.training.recent import DivergedError, RecentSteps
 from i2l.training.resident import ResidentSplit, Split
 from i2l.training.sampler import Sampler, SamplerState, emphasized
 from i2l.training.settings import RunConfig
-from i2l.training.shapes import classify_samples
+from i2l.training.shapes import BatchLimits, classify_samples
 from i2l.training.trainer import Trainer, changed_settings
 from i2l.training.validation import Decode, Validator, greedy_decode
 
@@ -132,7 +132,7 @@ def train(
             trainer.resume(resumed)
         elif options.start_from:
             source = read_checkpoint(options.start_from)
-            source.require_vocabulary(dataset.vocabulary)
+            source.require_vocabulary(dataset.vocabulary, grown=True)
             trainer.start_from(source)
         timer.done("model")
         if options.profile:
@@ -189,7 +189,10 @@ def build_trainer(
         sizes=data.sizes,
         length_classes=training.length_classes,
         window_step=training.window_step,
-        min_samples=training.min_shape_batches * training.batch_size,
+        min_batches=training.min_shape_batches,
+        batch=BatchLimits(
+            training.batch_size, training.batch_pixels, training.batch_tokens, multiple=processes.count
+        ),
         model=config.model,
     )
     torch.manual_seed(training.seed)
@@ -198,7 +201,7 @@ def build_trainer(
     sampler = Sampler(
         classes=classes.classes,
         larger=classes.larger,
-        batch_size=training.batch_size,
+        batch_sizes=[shape.num_samples for shape in classes.shapes],
         state=SamplerState(seed=training.seed),
         times=emphasized(data.ids, training.emphasis),
     )
@@ -300,7 +303,8 @@ def _introduce(
     num_weights = sum(parameter.numel() for parameter in trainer.model.parameters())
     order = trainer.sampler
     display.note(
-        f"{len(data):,} training samples in {order.batches_per_epoch:,} batches of {order.batch_size}; "
+        f"{len(data):,} training samples in {order.batches_per_epoch:,} batches of up to "
+        f"{config.training.batch_size}, {order.num_shapes} shapes; "
         f"{num_weights:,} weights; {processes.count} x {processes.device}"
     )
     if resumed:

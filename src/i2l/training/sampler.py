@@ -37,7 +37,7 @@ class SamplerState:
 
 
 class Sampler:
-    """Deals samples of one shape out in batches of one size, epoch after epoch.
+    """Deals samples of one shape out in batches of that shape's size, epoch after epoch.
 
     What is left of a shape after whole batches moves up to a larger one, as in the paper; what is left of the
     largest (fewer than one batch, others in every epoch) waits for the next epoch.
@@ -48,23 +48,23 @@ class Sampler:
         *,
         classes: Indices,
         larger: Sequence[int | None],
-        batch_size: int,
+        batch_sizes: Sequence[int],
         state: SamplerState,
         times: Indices | None = None,
     ) -> None:
-        """Take the shape of each sample, and for each shape a later one that also holds its samples.
+        """Take the shape of each sample; for each shape a later one that holds its samples; its batch size.
 
         ``times`` says how often each sample comes in an epoch; once if None.
 
         Raises:
             SamplerError: if there are fewer samples than one batch holds.
         """
-        if len(classes) < batch_size:
+        if len(classes) < max(batch_sizes):
             raise SamplerError(
-                f"The training split has {len(classes)} samples, fewer than one batch of {batch_size}; "
+                f"The training split has {len(classes)} samples, fewer than one batch of {max(batch_sizes)}; "
                 "choose a smaller batch size."
             )
-        self.batch_size = batch_size
+        self._batch_sizes = batch_sizes
         self._classes = classes
         self._samples = np.repeat(np.arange(len(classes)), 1 if times is None else times)
         self._larger = larger
@@ -75,6 +75,11 @@ class Sampler:
     def batches_per_epoch(self) -> int:
         """How many whole batches the samples give; the same in every epoch."""
         return len(self._batches)
+
+    @property
+    def num_shapes(self) -> int:
+        """How many shapes the batches of this epoch have."""
+        return len({batch.shape for batch in self._batches})
 
     @property
     def epochs(self) -> float:
@@ -100,8 +105,9 @@ class Sampler:
         members = [order[self._classes[order] == shape] for shape in range(len(self._larger))]
         batches: list[Batch] = []
         for shape, larger in enumerate(self._larger):
-            whole = len(members[shape]) - len(members[shape]) % self.batch_size
-            batches += [Batch(shape, part) for part in members[shape][:whole].reshape(-1, self.batch_size)]
+            size = self._batch_sizes[shape]
+            whole = len(members[shape]) - len(members[shape]) % size
+            batches += [Batch(shape, part) for part in members[shape][:whole].reshape(-1, size)]
             if larger is not None:
                 members[larger] = np.concatenate([members[larger], members[shape][whole:]])
         mixed = shuffled(len(batches), seed=self.state.seed, stream=2 * epoch + 1)

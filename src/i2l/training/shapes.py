@@ -26,6 +26,26 @@ class BatchShape:
 
     num_tokens: int  # eos included
     window: Window
+    num_samples: int  # of the batch, over all processes
+
+
+@dataclass(frozen=True)
+class BatchLimits:
+    """How large a batch may be; 0 pixels or tokens: any number."""
+
+    samples: int
+    pixels: int = 0
+    tokens: int = 0
+    multiple: int = 1  # of this many samples, so that as many processes can share it
+
+    def num_samples(self, window: Window, num_tokens: int) -> int:
+        """Give the samples of a batch with this window and length, halving until it is within the limits."""
+        size, area = self.samples, window.height_px * window.width_px
+        while size % (2 * self.multiple) == 0 and (
+            (self.pixels and size * area > self.pixels) or (self.tokens and size * num_tokens > self.tokens)
+        ):
+            size //= 2
+        return size
 
 
 @dataclass(frozen=True)
@@ -43,7 +63,8 @@ def classify_samples(
     sizes: NDArray[np.int64],
     length_classes: Sequence[int],
     window_step: int,
-    min_samples: int,
+    min_batches: int,
+    batch: BatchLimits,
     model: ModelConfig,
 ) -> ShapeClasses:
     """Find the smallest shape for every sample.
@@ -53,7 +74,8 @@ def classify_samples(
         sizes: (N, 2) height and width of the images.
         length_classes: rising limits of tokens, eos not counted.
         window_step: windows grow by this many cells to the left and right; 0: always the whole canvas.
-        min_samples: a shape with fewer goes up in the next larger one.
+        min_batches: a shape with fewer whole batches goes up in the next larger one.
+        batch: how many samples a batch may have.
         model: has the canvas.
 
     Raises:
@@ -76,7 +98,11 @@ def classify_samples(
             f"{(lengths > limits[-1]).sum()} formulas have more than {length_classes[-1]} tokens (up to "
             f"{lengths.max() - 1}); build the dataset with that limit, or raise training.length_classes."
         )
-    shapes = [BatchShape(int(limit), window) for limit in limits for window in windows]
+    shapes = [
+        BatchShape(int(limit), window, batch.num_samples(window, int(limit)))
+        for limit in limits
+        for window in windows
+    ]
     parents = [_next_holding(windows, number) for number in range(len(windows))]
     larger: list[int | None] = []
     for number in range(len(shapes)):
@@ -91,7 +117,7 @@ def classify_samples(
     chosen = assign_windows(sizes, windows, canvas_shape=model.canvas_shape)
     classes = np.searchsorted(limits, lengths) * len(windows) + chosen
     for number, parent in enumerate(larger):
-        if parent is not None and (classes == number).sum() < min_samples:
+        if parent is not None and (classes == number).sum() < min_batches * shapes[number].num_samples:
             classes[classes == number] = parent
     return ShapeClasses(shapes, larger, classes)
 

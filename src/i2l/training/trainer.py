@@ -25,7 +25,10 @@ from i2l.training.sampler import Sampler, SamplerState
 from i2l.training.settings import SECTIONS, RunConfig
 from i2l.training.shapes import BatchShape
 
-ORDER_FIELDS = ("seed", "batch_size", "length_classes", "window_step", "min_shape_batches", "emphasis")
+ORDER_FIELDS = (
+    *("seed", "batch_size", "batch_pixels", "batch_tokens", "length_classes", "window_step"),
+    *("min_shape_batches", "emphasis"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,10 +170,16 @@ class Trainer:
     def start_from(self, checkpoint: Checkpoint) -> None:
         """Begin a new run with the weights of a checkpoint of the same network.
 
+        Where the vocabulary has grown since, tokens that are new begin as they would in a new network.
+
         Raises:
             CheckpointError: if it is one of another network.
         """
-        weights = checkpoint.load_weights()
+        own = self.model.state_dict()
+        weights = {
+            name: _with_more_rows(weight, own.get(name), num_rows=len(checkpoint.vocabulary))
+            for name, weight in checkpoint.load_weights().items()
+        }
         try:
             self.model.load_state_dict(weights)
         except RuntimeError as error:
@@ -187,6 +196,13 @@ class Trainer:
                 f"{checkpoint.path} cannot go on with these settings: {'; '.join(changed)}. "
                 "Restore them, or start a new run with another --out."
             )
+
+
+def _with_more_rows(weight: Tensor, own: Tensor | None, *, num_rows: int) -> Tensor:
+    """Give a weight with a row for each token the rows of new tokens from the network's own."""
+    if own is None or len(weight.shape) == 0 or len(weight) != num_rows or own.shape[1:] != weight.shape[1:]:
+        return weight
+    return torch.cat([weight.to(own.device), own[num_rows:]])
 
 
 def changed_settings(checkpoint: Checkpoint, config: RunConfig) -> dict[str, str]:

@@ -1,0 +1,344 @@
+r"""Displays put together from single formulas: several lines, matrices, cases, words, and rare signs.
+
+Lists of formulas hold few displays of several lines, and most signs of amssymb hardly ever. Real formulas are
+cut at their relations and set under each other as authors do it, their parts become entries of matrices, and
+rare signs take the place of common ones of their class. Neighbours in a list mostly come from one paper, so
+that lines of one display look as if they belonged together. The same seed gives the same displays.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from i2l.formulas import signs
+
+RELATIONS: Final = frozenset({*signs.RELATIONS, *signs.ARROWS}) - {":", r"\mid", r"\parallel", r"\in"}
+BINARIES: Final = frozenset("+-") | {r"\pm", r"\mp"}
+_WORDS: Final = (
+    "for all, for some, for every, if, if and only if, otherwise, and, or, where, with, such that, when, since,"
+    " then, hence, so that, subject to, minimize, maximize, const, almost surely, as, by definition, in, on,"
+    " for, is even, is odd, odd, even, else, not defined, at least, at most, by induction, by symmetry, provided"
+    " that, respectively, the number of, converges to, is prime, with probability one, let, we have, which gives,"
+    " in general, that is, up to, modulo, independent of, for large, near, inside, outside, on the boundary"
+).split(", ")
+_SUBSCRIPT_WORDS: Final = "max min eff tot in out loc ext int total kin pot ideal obs free left right new old".split()
+
+Tokens = Sequence[str]
+Maker = Callable[["Composer"], str]
+
+
+class Composer:
+    """Draws displays from formulas."""
+
+    def __init__(self, formulas: Sequence[str], *, seed: int) -> None:
+        """Take canonical formulas, tokens joined by single spaces, in the order of their papers."""
+        if not formulas:
+            raise ValueError("There are no formulas to compose displays from.")
+        tokens = (formula.split() for formula in formulas)
+        self.formulas = [_without_end(formula) for formula in tokens if r"\\" not in formula] or [["x"]]
+        self.chance = random.Random(f"compose {seed}")
+
+    def displays(self) -> Iterator[str]:
+        """Give one display after the other, without end."""
+        kinds, weights = zip(*_KINDS, strict=True)
+        while True:
+            display = self.chance.choices(kinds, weights)[0](self)
+            if self.chance.random() < 0.5:
+                display = self.with_rare_signs(display)
+            if self.chance.random() < 0.05:  # as in a line of text: small operators, limits at their side
+                display = rf"\textstyle {display}"
+            yield display
+
+    # Parts of formulas
+
+    def neighbours(self, count: int, *, max_tokens: int) -> list[list[str]]:
+        """Give formulas that stand next to each other in the list, leaving out those that are too long."""
+        start = self.chance.randrange(len(self.formulas))
+        found: list[list[str]] = []
+        for step in range(20 * count):
+            tokens = self.formulas[(start + step) % len(self.formulas)]
+            if len(tokens) <= max_tokens:
+                found.append(tokens)
+                if len(found) == count:
+                    break
+        return found or [["x"]]
+
+    def entry(self) -> str:
+        """Give something short that could stand in a matrix."""
+        kind = self.chance.random()
+        if kind < 0.25:
+            return self.chance.choice(["0", "1", "0", "1", "- 1", "2", "3"])
+        if kind < 0.35:
+            return f"{self.chance.choice(['', '- '])}{' '.join(str(self.chance.randrange(1000)))}"
+        if kind < 0.5:
+            letter, index = self.chance.choice("abcmxyuvw"), self.chance.choice("12345ijkn")
+            return f"{letter} _ {{ {index} {self.chance.choice('123ijk')} }}"
+        pieces = _pieces(self.neighbours(1, max_tokens=60)[0])
+        fitting = [piece for piece in pieces if 1 <= len(piece) <= 12]
+        return " ".join(self.chance.choice(fitting)) if fitting else "x"
+
+    def words(self) -> str:
+        """Give words as they stand between formulas."""
+        letters = " ~ ".join(" ".join(word) for word in self.chance.choice(_WORDS).split())
+        return rf"\mathrm {{ ~ {letters} ~ }}"
+
+    def condition(self) -> str:
+        """Give the condition of a case: words, a formula, or both."""
+        formula = " ".join(self.neighbours(1, max_tokens=25)[0])
+        kind = self.chance.random()
+        if kind < 0.15:
+            return self.words()
+        return formula if kind < 0.4 else f"{self.words()} {formula}"
+
+    def number_of_rows(self, most: int = 9) -> int:
+        """Give a number of rows, two or three most often."""
+        rows = 2
+        while rows < most and self.chance.random() < 0.55:
+            rows += 1
+        return rows
+
+    # Kinds of displays
+
+    def aligned(self) -> str:
+        """Write equations under each other, aligned at their relations."""
+        chained, columns = self.chance.random() < 0.5, 1 + (self.chance.random() < 0.12)
+        rows = []
+        for number, formula in enumerate(self.neighbours(self.number_of_rows(), max_tokens=90 // columns)):
+            cells = []
+            for part in [formula, *self.neighbours(columns - 1, max_tokens=40)] if columns > 1 else [formula]:
+                left, right = _cut(part, RELATIONS)
+                if not right:
+                    left, right = _cut(part, BINARIES)
+                if number and chained and self.chance.random() < 0.9:
+                    left = []
+                # the empty group keeps the distance that a relation has to what stands before it
+                cells += [" ".join(left), "{ } " + (" ".join(right) or f"= {' '.join(left)}")]
+            rows.append(" & ".join(cells) + self.ending())
+        if self.chance.random() < 0.1:
+            rows = [rf"{row} & & {self.words()}" for row in rows]
+        return rf"\begin{{aligned}} {_joined(rows)} \end{{aligned}}"
+
+    def ending(self) -> str:
+        """Give what stands at the end of a line: often nothing, else a comma or a full stop."""
+        return self.chance.choice(["", "", "", " ,", " .", " ;", r" \, ,"])
+
+    def gathered(self) -> str:
+        """Write formulas centred under each other."""
+        rows = [
+            " ".join(formula) + self.ending()
+            for formula in self.neighbours(self.number_of_rows(6), max_tokens=90)
+        ]
+        return rf"\begin{{gathered}} {_joined(rows)} \end{{gathered}}"
+
+    def stacked(self) -> str:
+        """Write formulas in an array, often after a brace, in two or three columns or in one."""
+        layout = self.chance.choice(["l", "l", "c", "rcl", "ll", "rl", "rl", "rl", "lcl", "r"])
+        style = self.chance.choice([r"\displaystyle", "", "", ""])
+        rows = []
+        number = 1 if layout in ("l", "r", "rl") and self.chance.random() < 0.3 else self.number_of_rows(7)
+        for formula in self.neighbours(number, max_tokens=70):
+            left, right = _cut(formula, RELATIONS)
+            if len(layout) == 1 or not right:
+                cells = [" ".join(formula), *[""] * (len(layout) - 1)]
+            elif len(layout) == 3:
+                cells = [" ".join(left), right[0], " ".join(right[1:])]
+            elif layout == "rl":
+                cells = [" ".join(left), f"{{ }} {' '.join(right)}"]
+            else:
+                cells = [f"{' '.join(formula)} ,", self.condition()]
+            rows.append(" & ".join(f"{style} {cell}" if cell else "" for cell in cells))
+        body = rf"\begin{{array}} {{ {' '.join(layout)} }} {_joined(rows)} \end{{array}}"
+        left, right = self.chance.choice([("{", "."), ("{", "."), (".", "}"), ("[", "]"), ("", ""), ("", "")])
+        if not left or number == 1:
+            return body
+        fences = [side if side in ".[]" else f"\\{side}" for side in (left, right)]
+        return rf"\left{fences[0]} {body} \right{fences[1]}"
+
+    def cases(self) -> str:
+        """Write a function defined by cases."""
+        head = " ".join(_cut(self.neighbours(1, max_tokens=40)[0], RELATIONS)[0]) or "f ( x )"
+        rows = [
+            f"{' '.join(value)} {self.chance.choice([',', ''])} & {self.condition()}"
+            for value in self.neighbours(self.number_of_rows(5), max_tokens=40)
+        ]
+        return rf"{head} = \begin{{cases}} {_joined(rows)} \end{{cases}}{self.ending()}"
+
+    def matrix(self) -> str:
+        """Write a matrix, sometimes ruled, sometimes with dots."""
+        chance = self.chance
+        rows, columns = chance.randint(1, 6), chance.randint(1, 7)
+        if rows == columns == 1:
+            rows = 2
+        simple = chance.random() < 0.4
+        cells = [
+            [chance.choice("0011abcx2-") if simple else self.entry() for _ in range(columns)] for _ in range(rows)
+        ]
+        cells = [[cell.replace("-", "- 1") for cell in row] for row in cells] if simple else cells
+        if rows > 2 and columns > 2 and chance.random() < 0.35:
+            row, column = rows - 2, columns - 2
+            cells[row] = [r"\vdots"] * columns
+            for line in cells:
+                line[column] = r"\cdots"
+            cells[row][column] = r"\ddots"
+        body = _joined([" & ".join(row) for row in cells])
+        name = "matrix"
+        if chance.random() < 0.2:
+            layout = "".join(chance.choice(["c", "c", "c", "r", "l"]) for _ in range(columns))
+            if columns > 1 and chance.random() < 0.5:
+                layout = layout[:-1] + "|" + layout[-1]
+            name, body = "array", f"{{ {' '.join(layout)} }} {body}"
+            if rows > 1 and chance.random() < 0.3:
+                body = body.replace(r"\\", r"\\ \hline", 1)
+        elif chance.random() < 0.1:
+            name = "smallmatrix"
+        body = rf"\begin{{{name}}} {body} \end{{{name}}}"
+        left, right = chance.choices([*signs.FENCES[:3], *signs.FENCES[6:8], ("", "")], [8, 8, 1, 3, 1, 1])[0]
+        return rf"\left{left} {body} \right{right}" if left else body
+
+    def matrices(self) -> str:
+        """Write a formula with matrices in it."""
+        chance = self.chance
+        pieces = []
+        if chance.random() < 0.6:
+            head = _cut(self.neighbours(1, max_tokens=40)[0], RELATIONS)[0]
+            pieces.append(f"{' '.join(head) or 'A'} =")
+        for _ in range(chance.choice([1, 1, 2, 2, 3])):
+            pieces.append(self.matrix())
+            if chance.random() < 0.3:
+                pieces.append(chance.choice(["=", "+", r"\cdot", r"\to", r"\otimes"]))
+        if chance.random() < 0.3:
+            pieces.append(" ".join(self.neighbours(1, max_tokens=30)[0]))
+        return " ".join(pieces) + self.ending()
+
+    def sentence(self) -> str:
+        """Write formulas in a line with words or space between them."""
+        between = self.chance.choice([r", \quad", r"\qquad", r"\quad \mathrm { a n d } \quad", ",", r"\quad", r", \;"])
+        formulas = [" ".join(formula) for formula in self.neighbours(self.chance.randint(2, 3), max_tokens=60)]
+        if self.chance.random() < 0.4:
+            formulas.append(f"{self.words()} {' '.join(self.neighbours(1, max_tokens=25)[0])}")
+        return f" {between} ".join(formulas) + self.ending()
+
+    def explained(self) -> str:
+        """Write a formula of which a part has a brace, a frame or a stroke, or an arrow with words above."""
+        chance = self.chance
+        formula = self.neighbours(1, max_tokens=80)[0]
+        pieces = _pieces(formula)
+        part = " ".join(chance.choice(pieces)) if pieces else "x"
+        word = rf"\mathrm {{ {' '.join(chance.choice(_SUBSCRIPT_WORDS))} }}"
+        marked = chance.choice(
+            [
+                rf"\underbrace {{ {part} }} _ {{ {self.words() if chance.random() < 0.5 else self.entry()} }}",
+                rf"\overbrace {{ {part} }} ^ {{ {self.words() if chance.random() < 0.5 else self.entry()} }}",
+                rf"\boxed {{ {part} }}",
+                rf"{chance.choice(signs.ACCENTS[-3:])} {{ {part} }}",
+                rf"A {chance.choice(signs.STRETCHED_ARROWS)} {{ {self.entry()} }} B",
+                rf"A {chance.choice(signs.STRETCHED_ARROWS[:3])} [ {self.entry()} ] {{ {self.words()} }} B",
+                rf"\sum _ {{ \substack {{ {self.entry()} \\ {self.entry()} }} }} {part}",
+                rf"E _ {{ {word} }} = {part}",
+                rf"\overset {{ {self.entry()} }} {{ = }} {part}",
+                rf"\underset {{ {self.entry()} }} {{ \operatorname* {{ {' '.join(chance.choice(_SUBSCRIPT_WORDS))} }} }} {part}",
+                rf"\sqrt [ {chance.choice('3456nmk')} ] {{ {part} }}",
+                rf"\binom {{ {self.entry()} }} {{ {self.entry()} }} {part}",
+            ]
+        )
+        rest = " ".join(self.neighbours(1, max_tokens=30)[0])
+        return chance.choice([marked, f"{marked} = {rest}", f"{rest} = {marked}"])
+
+    # Rare signs
+
+    def with_rare_signs(self, display: str) -> str:
+        """Put rare signs in the place of common ones of their class, or around letters."""
+        chance = self.chance
+        tokens = display.split()
+        out: list[str] = []
+        for place, token in enumerate(tokens):
+            after = tokens[place + 1] if place + 1 < len(tokens) else ""
+            if chance.random() > 0.06:
+                out.append(token)
+            elif token in _COMMON_RELATIONS and after != "}":
+                out.append(chance.choice(signs.RELATIONS if chance.random() < 0.6 else signs.ARROWS))
+            elif token in _COMMON_BINARIES:
+                out.append(chance.choice(signs.BINARIES))
+            elif token in _COMMON_OPERATORS:
+                out.append(chance.choice(signs.OPERATORS))
+            elif token in _GREEK or (len(token) == 1 and token.isalpha() and _is_free(tokens, place)):
+                out.append(self._rare_letter(token))
+            else:
+                out.append(token)
+        return " ".join(out)
+
+    def _rare_letter(self, letter: str) -> str:
+        kind = self.chance.random()
+        if kind < 0.55 or len(letter) > 1:
+            return self.chance.choice(signs.LETTERS)
+        if kind < 0.75:
+            return rf"{self.chance.choice(signs.ACCENTS[:13])} {{ {letter} }}"
+        if kind < 0.8:
+            return rf"{self.chance.choice(signs.ACCENTS[13:23])} {{ {letter} {self.chance.choice('ABCabcxyz')} }}"
+        alphabet = self.chance.choice(signs.ALPHABETS)
+        capital = alphabet in (r"\mathbb", r"\mathcal", r"\mathscr")
+        return rf"{alphabet} {{ {letter.upper() if capital else letter} }}"
+
+
+_COMMON_RELATIONS: Final = frozenset({"=", r"\leq", r"\geq", r"\to", r"\in", r"\sim", r"\equiv", "<", ">", r"\subset"})
+_COMMON_BINARIES: Final = frozenset({"+", "-", r"\cdot", r"\times", r"\otimes", r"\wedge", r"\cup", r"\cap"})
+_COMMON_OPERATORS: Final = frozenset({r"\sum", r"\int", r"\prod"})
+_GREEK: Final = frozenset(signs.LETTERS[:40])
+_KINDS: Final[tuple[tuple[Maker, float], ...]] = (
+    (Composer.aligned, 32),
+    (Composer.gathered, 10),
+    (Composer.stacked, 14),
+    (Composer.cases, 9),
+    (Composer.matrices, 20),
+    (Composer.sentence, 7),
+    (Composer.explained, 8),
+)
+
+
+def _joined(rows: Sequence[str]) -> str:
+    return r" \\ ".join(rows)
+
+
+def _without_end(tokens: list[str]) -> list[str]:
+    """Leave out the full stop or comma that ends a formula."""
+    while len(tokens) > 1 and tokens[-1] in (".", ",", ";", r"\,", r"\;", r"\quad", "~"):
+        tokens = tokens[:-1]
+    return tokens
+
+
+def _depths(tokens: Tokens) -> Iterator[tuple[int, str, int]]:
+    """Give each token with its place and how deep it stands in braces, delimiters and environments."""
+    depth = 0
+    for place, token in enumerate(tokens):
+        if token in ("}", "]") or token.startswith((r"\right", r"\end{")):
+            depth -= token != r"\rightarrow" and not token.startswith((r"\righth", r"\rightl", r"\rights"))
+        yield place, token, depth
+        if token in ("{", "[") or (token.startswith((r"\left", r"\begin{")) and not token[5:6].isalpha()):
+            depth += 1
+
+
+def _cut(tokens: Tokens, at: frozenset[str]) -> tuple[list[str], list[str]]:
+    """Cut a formula before its first relation at the outermost level; the second part is empty if it has none."""
+    for place, token, depth in _depths(tokens):
+        if depth == 0 and token in at:
+            return list(tokens[:place]), list(tokens[place:])
+    return list(tokens), []
+
+
+def _pieces(tokens: Tokens) -> list[list[str]]:
+    """Give the parts between relations and signs at the outermost level."""
+    pieces: list[list[str]] = [[]]
+    for _, token, depth in _depths(tokens):
+        if depth == 0 and (token in RELATIONS or token in BINARIES or token in (",", r"\quad", r"\qquad", "&")):
+            pieces.append([])
+        else:
+            pieces[-1].append(token)
+    return [piece for piece in pieces if piece and piece[0] not in ("^", "_", "}", ")")]
+
+
+def _is_free(tokens: Tokens, place: int) -> bool:
+    r"""Tell whether a letter stands by itself, not in a word such as `\mathrm { m a x }` or a layout."""
+    around = (*tokens[max(place - 1, 0) : place], *tokens[place + 1 : place + 2])
+    return not any(token.isalpha() and len(token) == 1 for token in around) and not (
+        place > 1 and tokens[place - 1] == "{" and tokens[place - 2].startswith((r"\math", r"\begin{", r"\oper", r"\text"))
+    )

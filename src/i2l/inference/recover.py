@@ -1,0 +1,92 @@
+"""Weights out of an exported model, so that training can go on from a model that came without a checkpoint.
+
+    python -m i2l.inference.recover MODEL CHECKPOINT
+
+An exported network keeps the names of its weights, but for matrices in eight bits: such a one is recognised
+by the bias that is added to its product. What eight bits rounded away stays lost.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from i2l.errors import require_extra
+from i2l.inference.quantize import ZERO
+
+Weights = dict[str, NDArray[np.float32]]
+PREFIX = "model."
+
+
+def recover_weights(files: list[Path]) -> Weights:
+    """Give the weights of the networks in ONNX files, by their names in torch."""
+    onnx = require_extra("onnx", "train")
+    weights: Weights = {}
+    for file in files:
+        weights |= _weights_of(onnx.load(str(file)).graph)
+    return weights
+
+
+def _weights_of(graph: Any) -> Weights:  # noqa: ANN401 - onnx.GraphProto
+    to_array = require_extra("onnx.numpy_helper", "train").to_array
+    stored = {tensor.name: to_array(tensor) for tensor in graph.initializer}
+    users: dict[str, list[Any]] = {}
+    for node in graph.node:
+        for name in node.input:
+            users.setdefault(name, []).append(node)
+    weights: Weights = {}
+    for name, values in stored.items():
+        if name.startswith(PREFIX):
+            weights[name.removeprefix(PREFIX).removesuffix(".float16")] = values.astype(np.float32)
+        elif name.endswith(".int8") and f"{name[:-5]}.scales" in stored:
+            matrix = (values.astype(np.float32) - ZERO) * stored[f"{name[:-5]}.scales"]
+            weights[_name_of_matrix(name, users, stored)] = np.ascontiguousarray(matrix.T)
+    return weights
+
+
+def _name_of_matrix(name: str, users: dict[str, list[Any]], stored: dict[str, Any]) -> str:
+    """Follow the product with a matrix to the addition of its bias."""
+    while True:
+        (node,) = users[name]
+        if node.op_type == "Add":
+            (bias,) = (operand for operand in node.input if operand in stored)
+            return str(bias).removeprefix(PREFIX).removesuffix("bias") + "weight"
+        name = node.output[0]
+
+
+def main() -> None:
+    """Write a checkpoint from a model's folder."""
+    import torch
+
+    from i2l.config import ModelConfig, ObjectiveConfig, TrainConfig
+    from i2l.inference.model_folder import read_model_folder
+    from i2l.model.build import build_network
+    from i2l.model.checkpoint import save_checkpoint
+
+    folder, out = Path(sys.argv[1]), Path(sys.argv[2])
+    model = read_model_folder(folder)
+    weights = {
+        name: torch.from_numpy(values.copy()) for name, values in recover_weights(sorted(folder.glob("*.onnx"))).items()
+    }
+    network = build_network(model.config, vocab_size=len(model.vocabulary))
+    own = network.state_dict()
+    network.load_state_dict({name: weights[name].reshape(own[name].shape) for name in own})
+    save_checkpoint(
+        out,
+        step=0,
+        weights=network.state_dict(),
+        config={
+            "model": model.config.to_dict(),
+            "objective": ObjectiveConfig().to_dict(),
+            "training": TrainConfig().to_dict(),
+        },
+        vocabulary=model.vocabulary,
+        metrics={},
+        training_state=None,
+    )
+
+
+if __name__ == "__main__":
+    main()
