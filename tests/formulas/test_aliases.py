@@ -51,6 +51,12 @@ def test_tex_draws_the_same_for_both_names() -> None:
 def test_names_of_other_programs_render() -> None:
     formulas = [f"x {name} y" if "math" not in name else f"{name}{{x}}" for name in ALIASES]
     formulas += [rf"x {name} y" for name in SPELLED_OUT]
-    formulas += [r"a \coloneqq b", r"a \eqqcolon b", r"\nicefrac{1}{2}", r"\xhookrightarrow{f}", r"\cancel{x}"]
+    formulas += [
+        r"a \coloneqq b",
+        r"a \eqqcolon b",
+        r"\nicefrac{1}{2}",
+        r"\xhookrightarrow{f}",
+        r"\cancel{x}",
+    ]
     drawn = render_formulas([normalize_formula(formula).latex for formula in formulas])
     assert [f for f, result in zip(formulas, drawn, strict=True) if result.pixels is None] == []

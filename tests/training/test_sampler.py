@@ -16,9 +16,20 @@ def make_sampler(classes, *, batch_size=4, state=None):
     return Sampler(
         classes=np.array(classes, dtype=np.int64),
         larger=LARGER,
-        batch_size=batch_size,
+        batch_sizes=[batch_size] * 5,
         state=state or SamplerState(seed=7),
     )
+
+
+def test_each_shape_has_batches_of_its_own_size():
+    sampler = Sampler(
+        classes=np.array([0] * 9 + [2] * 5),
+        larger=[1, 2, None],
+        batch_sizes=[4, 2, 1],
+        state=SamplerState(seed=3),
+    )
+    sizes = Counter((batch.shape, len(batch.indices)) for batch in one_epoch(sampler))
+    assert sizes == {(0, 4): 2, (2, 1): 6}  # one of the nine is left over, and goes on to the largest shape
 
 
 def one_epoch(sampler):
@@ -61,7 +72,7 @@ def test_emphasis_repeats_samples():
     assert times.tolist() == [2, 1, 2, 5]
     assert emphasized(ids, []).tolist() == [1, 1, 1, 1]
     sampler = Sampler(
-        classes=np.zeros(4, np.int64), larger=[None], batch_size=2, state=SamplerState(seed=1), times=times
+        classes=np.zeros(4, np.int64), larger=[None], batch_sizes=[2], state=SamplerState(seed=1), times=times
     )
     counts = Counter(index for batch in one_epoch(sampler) for index in batch.indices.tolist())
     assert counts == {0: 2, 1: 1, 2: 2, 3: 5}

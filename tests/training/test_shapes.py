@@ -4,18 +4,19 @@ import pytest
 from i2l.config import ModelConfig
 from i2l.model.canvas import Window
 from i2l.training.sampler import SamplerError
-from i2l.training.shapes import BatchShape, classify_samples
+from i2l.training.shapes import BatchLimits, BatchShape, classify_samples
 
 MODEL = ModelConfig()
 
 
-def classify(lengths, sizes, *, window_step=4, min_samples=1):
+def classify(lengths, sizes, *, window_step=4, min_batches=1, batch=BatchLimits(1)):
     return classify_samples(
         lengths=np.array(lengths),
         sizes=np.array(sizes),
         length_classes=(10, 20, 30),
         window_step=window_step,
-        min_samples=min_samples,
+        min_batches=min_batches,
+        batch=batch,
         model=MODEL,
     )
 
@@ -51,7 +52,7 @@ def test_samples_get_the_smallest_shape():
 def test_without_windows_there_is_one_shape_a_length():
     result = classify([5, 15], [(20, 20), (20, 20)], window_step=0)
     whole = Window(128, 1088, 0, 0)
-    assert result.shapes == [BatchShape(n, whole) for n in (11, 21, 31)]
+    assert result.shapes == [BatchShape(n, whole, 1) for n in (11, 21, 31)]
     assert result.larger == [1, 2, None]
 
 
@@ -62,8 +63,25 @@ def test_a_formula_that_is_too_long_is_reported():
 
 def test_a_shape_with_few_samples_joins_a_larger_one():
     lengths, sizes = [5] * 3 + [15], [(20, 20)] * 3 + [(128, 1088)]
-    kept = classify(lengths, sizes, min_samples=3)
+    kept = classify(lengths, sizes, min_batches=3)
     assert len(set(kept.classes.tolist())) == 2
-    joined = classify(lengths, sizes, min_samples=4)
+    joined = classify(lengths, sizes, min_batches=4)
     (number,) = set(joined.classes.tolist())
-    assert joined.shapes[number] == BatchShape(21, Window(128, 1088, 0, 0))
+    assert joined.shapes[number] == BatchShape(21, Window(128, 1088, 0, 0), 1)
+
+
+def test_large_windows_and_long_formulas_have_smaller_batches():
+    limits = BatchLimits(64, pixels=64 * 128 * 544, tokens=64 * 15)
+    result = classify([5, 25], [(20, 20), (20, 1000)], batch=limits, min_batches=0)
+    small, large = (result.shapes[number] for number in result.classes)
+    assert small.num_samples == 64
+    assert large.num_samples == 16  # 32 for its tokens
+    for shape in result.shapes:
+        area = shape.window.height_px * shape.window.width_px
+        assert shape.num_samples * area <= limits.pixels
+        assert shape.num_samples * shape.num_tokens <= limits.tokens
+
+
+def test_a_batch_stays_a_multiple_of_the_processes():
+    limits = BatchLimits(24, pixels=1, multiple=3)
+    assert limits.num_samples(Window(128, 1088, 0, 0), 10) == 3

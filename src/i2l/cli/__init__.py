@@ -30,7 +30,20 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
-for command in (normalize, parts, compose, render, build, train, read, explain, serve, evaluate, calibrate, export):
+for command in (
+    normalize,
+    parts,
+    compose,
+    render,
+    build,
+    train,
+    read,
+    explain,
+    serve,
+    evaluate,
+    calibrate,
+    export,
+):
     app.command()(command)
 
 

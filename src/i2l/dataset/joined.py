@@ -12,6 +12,7 @@ from i2l.dataset.format import DatasetReader, Split
 from i2l.dataset.pixels import PixelBuffer
 from i2l.dataset.prepared import PreparedSplit
 from i2l.dataset.recipes import TRAIN
+from i2l.formulas.aliases import one_name
 from i2l.formulas.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
@@ -50,15 +51,20 @@ class JoinedDataset:
         """Names of the splits that any of them has."""
         return tuple(dict.fromkeys(name for reader in self._readers for name in reader.splits))
 
-    def split(self, name: str, *, jobs: int | None = None) -> "Split | PreparedSplit | JoinedSplit":
+    def split(self, name: str, *, jobs: int | None = None) -> "Samples":
         """Open a split: of all datasets if it is the training split, else of the first that has it.
+
+        Samples of the training split that a given vocabulary cannot write are left out.
 
         Images that must be prepared are, by so many processes; one for each core if None.
         """
         having = [reader for reader in self._readers if name in reader.splits]
-        if name != TRAIN or len(having) == 1:
+        if name != TRAIN:
             return self._prepared(having[0].split(name), jobs)
-        return JoinedSplit([self._prepared(reader.split(name), jobs) for reader in having])
+        parts: list[Samples] = [self._prepared(reader.split(name), jobs) for reader in having]
+        if self._vocabulary is not None:
+            parts = [KnownSplit(part, self._vocabulary) for part in parts]
+        return parts[0] if len(parts) == 1 else JoinedSplit(parts)
 
     def _prepared(self, split: Split, jobs: int | None) -> Split | PreparedSplit:
         """Prepare the images, unless all are in the paper's style, which comes out as it goes in."""
@@ -67,14 +73,44 @@ class JoinedDataset:
         return PreparedSplit(split, canvas_shape=self._canvas_shape, jobs=jobs)
 
 
+class KnownSplit:
+    """The samples of a split whose tokens are all in a vocabulary, by whatever name."""
+
+    def __init__(self, split: "Samples", vocabulary: Vocabulary) -> None:
+        known = frozenset(vocabulary.tokens)
+        kept = [known.issuperset(map(one_name, formula.split())) for formula in split.formulas]
+        self._split = split
+        self._kept = np.flatnonzero(kept)
+        self.formulas = [split.formulas[index] for index in self._kept]
+        self.ids = [split.ids[index] for index in self._kept]
+        self.sizes = split.sizes[self._kept]
+        self.num_tokens = split.num_tokens[self._kept]
+
+    def load_all(self, *, jobs: int | None = None) -> PixelBuffer:
+        """Give the pixels of the samples; those of the others are gaps between them."""
+        buffer = self._split.load_all(jobs=jobs)
+        return PixelBuffer(buffer.data, np.append(buffer.offsets[self._kept], buffer.offsets[-1]), self.sizes)
+
+    def token_boxes(self) -> npt.NDArray[np.int16] | None:
+        """Give the boxes of all tokens of the samples."""
+        boxes = self._split.token_boxes()
+        if boxes is None:
+            return None
+        ends = np.cumsum(self._split.num_tokens)
+        return np.concatenate(
+            [boxes[end - count : end] for end, count in zip(ends[self._kept], self.num_tokens, strict=True)]
+        )
+
+
 class JoinedSplit:
     """The samples of several splits, one split after the other."""
 
-    def __init__(self, parts: Sequence[Split | PreparedSplit]) -> None:
+    def __init__(self, parts: "Sequence[Samples]") -> None:
         self._parts = parts
         self.formulas = [formula for part in parts for formula in part.formulas]
         self.ids = [sample_id for part in parts for sample_id in part.ids]
         self.sizes = np.concatenate([part.sizes for part in parts])
+        self.num_tokens = np.concatenate([part.num_tokens for part in parts])
 
     def load_all(self, *, jobs: int | None = None) -> PixelBuffer:
         """Give the pixels of all samples."""
@@ -99,3 +135,6 @@ class JoinedSplit:
                 for part, table in zip(self._parts, tables, strict=True)
             ]
         )
+
+
+Samples = Split | PreparedSplit | KnownSplit | JoinedSplit

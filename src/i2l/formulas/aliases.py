@@ -52,7 +52,9 @@ _ELSEWHERE: Final = _pairs(
 ALIASES: Final = _SAME_IN_TEX | _ELSEWHERE
 
 # After \left, \right and the like a vertical bar is the same whether it opens or closes.
-DELIMITER_ALIASES: Final = {name: ALIASES[name] for name in (r"\lbrace", r"\rbrace", r"\vert", r"\Vert")} | _pairs(
+DELIMITER_ALIASES: Final = {
+    name: ALIASES[name] for name in (r"\lbrace", r"\rbrace", r"\vert", r"\Vert")
+} | _pairs(
     r"\lbrack [ \rbrack ] \lvert | \rvert | \lVert \| \rVert \| \lang \langle \rang \rangle < \langle > \rangle"
     r" \lparen ( \rparen ) \lt \langle \gt \rangle"
 )
@@ -67,7 +69,10 @@ SPELLED_OUT: Final[dict[str, str]] = (
             "Alpha A Beta B Epsilon E Zeta Z Eta H Iota I Kappa K Mu M Nu N Omicron O Rho P Tau T Chi X"
         ).items()
     }
-    | {rf"\{name}": rf"\operatorname{{{name}}}" for name in "tg ctg cotg arctg arcctg cosec sh ch cth sgn".split()}
+    | {
+        rf"\{name}": rf"\operatorname{{{name}}}"
+        for name in "tg ctg cotg arctg arcctg cosec sh ch cth sgn".split()
+    }
     | {r"\argmin": r"\operatorname*{arg\,min}", r"\argmax": r"\operatorname*{arg\,max}"}
     | {r"\plim": r"\operatorname*{plim}", r"\mathellipsis": r"\ldots"}
 )

@@ -21,7 +21,9 @@ _WORDS: Final = (
     " that, respectively, the number of, converges to, is prime, with probability one, let, we have, which gives,"
     " in general, that is, up to, modulo, independent of, for large, near, inside, outside, on the boundary"
 ).split(", ")
-_SUBSCRIPT_WORDS: Final = "max min eff tot in out loc ext int total kin pot ideal obs free left right new old".split()
+_SUBSCRIPT_WORDS: Final = (
+    "max min eff tot in out loc ext int total kin pot ideal obs free left right new old".split()
+)
 
 Tokens = Sequence[str]
 Maker = Callable[["Composer"], str]
@@ -171,7 +173,8 @@ class Composer:
             rows = 2
         simple = chance.random() < 0.4
         cells = [
-            [chance.choice("0011abcx2-") if simple else self.entry() for _ in range(columns)] for _ in range(rows)
+            [chance.choice("0011abcx2-") if simple else self.entry() for _ in range(columns)]
+            for _ in range(rows)
         ]
         cells = [[cell.replace("-", "- 1") for cell in row] for row in cells] if simple else cells
         if rows > 2 and columns > 2 and chance.random() < 0.35:
@@ -212,8 +215,12 @@ class Composer:
 
     def sentence(self) -> str:
         """Write formulas in a line with words or space between them."""
-        between = self.chance.choice([r", \quad", r"\qquad", r"\quad \mathrm { a n d } \quad", ",", r"\quad", r", \;"])
-        formulas = [" ".join(formula) for formula in self.neighbours(self.chance.randint(2, 3), max_tokens=60)]
+        between = self.chance.choice(
+            [r", \quad", r"\qquad", r"\quad \mathrm { a n d } \quad", ",", r"\quad", r", \;"]
+        )
+        formulas = [
+            " ".join(formula) for formula in self.neighbours(self.chance.randint(2, 3), max_tokens=60)
+        ]
         if self.chance.random() < 0.4:
             formulas.append(f"{self.words()} {' '.join(self.neighbours(1, max_tokens=25)[0])}")
         return f" {between} ".join(formulas) + self.ending()
@@ -280,7 +287,9 @@ class Composer:
         return rf"{alphabet} {{ {letter.upper() if capital else letter} }}"
 
 
-_COMMON_RELATIONS: Final = frozenset({"=", r"\leq", r"\geq", r"\to", r"\in", r"\sim", r"\equiv", "<", ">", r"\subset"})
+_COMMON_RELATIONS: Final = frozenset(
+    {"=", r"\leq", r"\geq", r"\to", r"\in", r"\sim", r"\equiv", "<", ">", r"\subset"}
+)
 _COMMON_BINARIES: Final = frozenset({"+", "-", r"\cdot", r"\times", r"\otimes", r"\wedge", r"\cup", r"\cap"})
 _COMMON_OPERATORS: Final = frozenset({r"\sum", r"\int", r"\prod"})
 _GREEK: Final = frozenset(signs.LETTERS[:40])
@@ -329,7 +338,9 @@ def _pieces(tokens: Tokens) -> list[list[str]]:
     """Give the parts between relations and signs at the outermost level."""
     pieces: list[list[str]] = [[]]
     for _, token, depth in _depths(tokens):
-        if depth == 0 and (token in RELATIONS or token in BINARIES or token in (",", r"\quad", r"\qquad", "&")):
+        if depth == 0 and (
+            token in RELATIONS or token in BINARIES or token in (",", r"\quad", r"\qquad", "&")
+        ):
             pieces.append([])
         else:
             pieces[-1].append(token)
@@ -340,5 +351,7 @@ def _is_free(tokens: Tokens, place: int) -> bool:
     r"""Tell whether a letter stands by itself, not in a word such as `\mathrm { m a x }` or a layout."""
     around = (*tokens[max(place - 1, 0) : place], *tokens[place + 1 : place + 2])
     return not any(token.isalpha() and len(token) == 1 for token in around) and not (
-        place > 1 and tokens[place - 1] == "{" and tokens[place - 2].startswith((r"\math", r"\begin{", r"\oper", r"\text"))
+        place > 1
+        and tokens[place - 1] == "{"
+        and tokens[place - 2].startswith((r"\math", r"\begin{", r"\oper", r"\text"))
     )

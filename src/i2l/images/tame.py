@@ -52,7 +52,7 @@ _TAME_ENVIRONMENTS: Final = (
     "array|tabular|[pbBvV]?matrix|smallmatrix|cases|aligned|alignedat|gathered|split|subarray"
 )
 _TAME_SYMBOLS: Final = re.escape(",;:!>{}|&%$#_-/\\'`^\"~=.* \t\n@+")
-_MAX_CHARACTERS: Final = 5000
+_MAX_CHARACTERS: Final = 50_000  # a long display with a mark before each token
 _MAX_DEPTH: Final = 40  # TeX dies at 255 groups, and each brace may open several
 
 _CONTROL: Final = re.compile(

@@ -68,7 +68,8 @@ def main() -> None:
     folder, out = Path(sys.argv[1]), Path(sys.argv[2])
     model = read_model_folder(folder)
     weights = {
-        name: torch.from_numpy(values.copy()) for name, values in recover_weights(sorted(folder.glob("*.onnx"))).items()
+        name: torch.from_numpy(values.copy())
+        for name, values in recover_weights(sorted(folder.glob("*.onnx"))).items()
     }
     network = build_network(model.config, vocab_size=len(model.vocabulary))
     own = network.state_dict()
