@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from i2l.errors import I2LError
 
-PAPER_STYLES, WORLD_STYLES = "paper", "world"
+PAPER_STYLES, WORLD_STYLES, PHOTO_STYLES = "paper", "world", "photo"
 TRAIN, VAL, TEST = SPLITS = ("train", "val", "test")
 
 
@@ -19,7 +19,8 @@ class Recipe:
     max_tokens: int
     max_width_px: int
     max_height_px: int
-    # "paper" draws all in one style; "world" draws each sample's own style from the seed
+    # "paper" draws all in one style; "world" draws each sample's own style from the seed, "photo" also does,
+    # three of four as a phone would photograph it
     styles: str
     # shares of a seeded split; unused where the splits are given
     val_fraction: float
@@ -33,6 +34,7 @@ RECIPES = {
         Recipe("i2l-140k", 50, 150, 1086, 126, PAPER_STYLES, 0.1, 0.1),
         # 300 dpi and 14 pt draw the same formula 1.75 times as large as the paper's style does
         Recipe("world", 24, 200, 1920, 256, WORLD_STYLES, 0.02, 0.02),
+        Recipe("photo", 24, 200, 1920, 256, PHOTO_STYLES, 0.02, 0.02),
     )
 }
 
