@@ -7,9 +7,10 @@ from i2l.training.sampler import SamplerError
 from i2l.training.shapes import BatchLimits, BatchShape, classify_samples
 
 MODEL = ModelConfig()
+ONE_BY_ONE = BatchLimits(1)
 
 
-def classify(lengths, sizes, *, window_step=4, min_batches=1, batch=BatchLimits(1)):
+def classify(lengths, sizes, *, window_step=4, min_batches=1, batch=ONE_BY_ONE):
     return classify_samples(
         lengths=np.array(lengths),
         sizes=np.array(sizes),

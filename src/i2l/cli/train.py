@@ -42,9 +42,7 @@ def train(
     ] = None,
     vocabulary: Annotated[
         Path | None,
-        typer.Option(
-            help="vocab.json of the model; samples with other tokens are left out. Default: all of the data's."
-        ),
+        typer.Option(help="vocab.json; samples with other tokens are left out. Default: all of the data's."),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     profile: Annotated[bool, typer.Option("--profile", help="Show where the time of a step goes.")] = False,

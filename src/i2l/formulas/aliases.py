@@ -1,4 +1,4 @@
-r"""One name for what looks the same: the many names of a sign become one, and names that TeX lacks become TeX's.
+r"""One name for what looks the same: the many names of a sign become one, all of them known to TeX.
 
 `\le` and `\leq` are the same sign at the same distance from its neighbours, so no reader can tell them apart;
 nor should a label, a reading or a list of alternatives. KaTeX, MathJax and Wikipedia know further names
@@ -55,8 +55,8 @@ ALIASES: Final = _SAME_IN_TEX | _ELSEWHERE
 DELIMITER_ALIASES: Final = {
     name: ALIASES[name] for name in (r"\lbrace", r"\rbrace", r"\vert", r"\Vert")
 } | _pairs(
-    r"\lbrack [ \rbrack ] \lvert | \rvert | \lVert \| \rVert \| \lang \langle \rang \rangle < \langle > \rangle"
-    r" \lparen ( \rparen ) \lt \langle \gt \rangle"
+    r"\lbrack [ \rbrack ] \lvert | \rvert | \lVert \| \rVert \| \lang \langle \rang \rangle < \langle"
+    r" > \rangle \lparen ( \rparen ) \lt \langle \gt \rangle"
 )
 
 # Names that stand for several tokens.
@@ -71,7 +71,7 @@ SPELLED_OUT: Final[dict[str, str]] = (
     }
     | {
         rf"\{name}": rf"\operatorname{{{name}}}"
-        for name in "tg ctg cotg arctg arcctg cosec sh ch cth sgn".split()
+        for name in ("tg", "ctg", "cotg", "arctg", "arcctg", "cosec", "sh", "ch", "cth", "sgn")
     }
     | {r"\argmin": r"\operatorname*{arg\,min}", r"\argmax": r"\operatorname*{arg\,max}"}
     | {r"\plim": r"\operatorname*{plim}", r"\mathellipsis": r"\ldots"}

@@ -14,15 +14,24 @@ from i2l.formulas import signs
 
 RELATIONS: Final = frozenset({*signs.RELATIONS, *signs.ARROWS}) - {":", r"\mid", r"\parallel", r"\in"}
 BINARIES: Final = frozenset("+-") | {r"\pm", r"\mp"}
-_WORDS: Final = (
-    "for all, for some, for every, if, if and only if, otherwise, and, or, where, with, such that, when, since,"
-    " then, hence, so that, subject to, minimize, maximize, const, almost surely, as, by definition, in, on,"
-    " for, is even, is odd, odd, even, else, not defined, at least, at most, by induction, by symmetry, provided"
-    " that, respectively, the number of, converges to, is prime, with probability one, let, we have, which gives,"
-    " in general, that is, up to, modulo, independent of, for large, near, inside, outside, on the boundary"
-).split(", ")
-_SUBSCRIPT_WORDS: Final = (
-    "max min eff tot in out loc ext int total kin pot ideal obs free left right new old".split()
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(" ".join(item.split()) for item in text.split(","))
+
+
+_WORDS: Final = _list(
+    """
+    for all, for some, for every, if, if and only if, otherwise, and, or, where, with, such that, when,
+    since, then, hence, so that, subject to, minimize, maximize, const, almost surely, as, by
+    definition, in, on, for, is even, is odd, odd, even, else, not defined, at least, at most, by
+    induction, by symmetry, provided that, respectively, the number of, converges to, is prime, with
+    probability one, let, we have, which gives, in general, that is, up to, modulo, independent of, for
+    large, near, inside, outside, on the boundary
+    """
+)
+_SUBSCRIPT_WORDS: Final = _list(
+    "max, min, eff, tot, in, out, loc, ext, int, total, kin, pot, ideal, obs, free, left, right, new, old"
 )
 
 Tokens = Sequence[str]
@@ -231,11 +240,13 @@ class Composer:
         formula = self.neighbours(1, max_tokens=80)[0]
         pieces = _pieces(formula)
         part = " ".join(chance.choice(pieces)) if pieces else "x"
-        word = rf"\mathrm {{ {' '.join(chance.choice(_SUBSCRIPT_WORDS))} }}"
+        said = self.words() if chance.random() < 0.5 else self.entry()
+        letters = " ".join(chance.choice(_SUBSCRIPT_WORDS))
+        word = rf"\mathrm {{ {letters} }}"
         marked = chance.choice(
             [
-                rf"\underbrace {{ {part} }} _ {{ {self.words() if chance.random() < 0.5 else self.entry()} }}",
-                rf"\overbrace {{ {part} }} ^ {{ {self.words() if chance.random() < 0.5 else self.entry()} }}",
+                rf"\underbrace {{ {part} }} _ {{ {said} }}",
+                rf"\overbrace {{ {part} }} ^ {{ {said} }}",
                 rf"\boxed {{ {part} }}",
                 rf"{chance.choice(signs.ACCENTS[-3:])} {{ {part} }}",
                 rf"A {chance.choice(signs.STRETCHED_ARROWS)} {{ {self.entry()} }} B",
@@ -243,7 +254,7 @@ class Composer:
                 rf"\sum _ {{ \substack {{ {self.entry()} \\ {self.entry()} }} }} {part}",
                 rf"E _ {{ {word} }} = {part}",
                 rf"\overset {{ {self.entry()} }} {{ = }} {part}",
-                rf"\underset {{ {self.entry()} }} {{ \operatorname* {{ {' '.join(chance.choice(_SUBSCRIPT_WORDS))} }} }} {part}",
+                rf"\underset {{ {self.entry()} }} {{ \operatorname* {{ {letters} }} }} {part}",
                 rf"\sqrt [ {chance.choice('3456nmk')} ] {{ {part} }}",
                 rf"\binom {{ {self.entry()} }} {{ {self.entry()} }} {part}",
             ]
@@ -281,7 +292,8 @@ class Composer:
         if kind < 0.75:
             return rf"{self.chance.choice(signs.ACCENTS[:13])} {{ {letter} }}"
         if kind < 0.8:
-            return rf"{self.chance.choice(signs.ACCENTS[13:23])} {{ {letter} {self.chance.choice('ABCabcxyz')} }}"
+            wide = self.chance.choice(signs.ACCENTS[13:23])
+            return rf"{wide} {{ {letter} {self.chance.choice('ABCabcxyz')} }}"
         alphabet = self.chance.choice(signs.ALPHABETS)
         capital = alphabet in (r"\mathbb", r"\mathcal", r"\mathscr")
         return rf"{alphabet} {{ {letter.upper() if capital else letter} }}"
@@ -327,7 +339,7 @@ def _depths(tokens: Tokens) -> Iterator[tuple[int, str, int]]:
 
 
 def _cut(tokens: Tokens, at: frozenset[str]) -> tuple[list[str], list[str]]:
-    """Cut a formula before its first relation at the outermost level; the second part is empty if it has none."""
+    """Cut a formula before its first relation outside all braces; the second part is empty if it has none."""
     for place, token, depth in _depths(tokens):
         if depth == 0 and token in at:
             return list(tokens[:place]), list(tokens[place:])

@@ -88,8 +88,8 @@ SEEDS_PER_BLOCK: Final = 512
 def world_style(seed: int) -> Style:
     """A style as the world might have printed, scanned or sent it. The same for a seed on every machine.
 
-    About a third of the styles are clean (no blur, noise, JPEG or rotation), as screenshots are. All are drawn
-    as displays: in a line of text the same formula looks otherwise, and its label would have to say so.
+    About a third of the styles are clean (no blur, noise, JPEG or rotation), as screenshots are. All are
+    drawn as displays: in a line of text the same formula looks otherwise, and its label would have to say so.
     """
     tex = random.Random(f"tex {seed // SEEDS_PER_BLOCK}")
     pixels = random.Random(f"pixels {seed}")

@@ -18,34 +18,33 @@ _TAME_NAMES: Final = """
     surd stackrel buildrel overset underset substack sideset overline underline overbrace underbrace
     overrightarrow overleftarrow overleftrightarrow underrightarrow underleftarrow underleftrightarrow
     widehat widetilde hat tilde bar vec dot ddot dddot ddddot acute grave breve check mathring
-    xrightarrow xleftarrow xleftrightarrow xRightarrow xLeftarrow xLeftrightarrow xmapsto xhookrightarrow
-    xhookleftarrow xrightharpoonup xleftharpoonup xrightleftharpoons cancel bcancel xcancel coloneqq Coloneqq
-    eqqcolon dblcolon vcentcolon circledR yen maltese mathllap mathrlap mathclap skew boxed fbox framebox makebox raisebox rule smash phantom hphantom
-    vphantom strut mathstrut llap rlap clap lefteqn ooalign
-    left right middle big Big bigg Bigg bigl Bigl biggl Biggl bigr Bigr biggr Biggr bigm Bigm biggm
-    Biggm langle rangle lbrace rbrace lbrack rbrack lceil rceil lfloor rfloor lgroup rgroup lmoustache
-    rmoustache vert Vert lvert rvert lVert rVert arrowvert Arrowvert bracevert backslash uparrow
-    downarrow updownarrow Uparrow Downarrow Updownarrow ulcorner urcorner llcorner lrcorner
-    operatorname operatornamewithlimits mathop mathbin mathrel mathord mathopen mathclose mathpunct
-    mathinner limits nolimits displaylimits sum prod coprod int oint iint iiint iiiint idotsint bigcap
-    bigcup bigvee bigwedge bigoplus bigotimes bigodot biguplus bigsqcup arccos arcsin arctan arg cos
-    cosh cot coth csc deg det dim exp gcd hom inf injlim ker lg lim liminf limsup ln log max min Pr
-    projlim sec sin sinh sup tan tanh varinjlim varliminf varlimsup varprojlim bmod pmod pod mod
-    And Join Longleftarrow Longleftrightarrow Longrightarrow bowtie cdots checkmark colon cong dag
-    dashleftarrow dashrightarrow ddag ddots dots dotsb dotsc dotsi dotsm dotso doteq hbar hookleftarrow
-    hookrightarrow iff impliedby implies ldots longleftarrow longleftrightarrow longmapsto
+    xrightarrow xleftarrow xleftrightarrow xRightarrow xLeftarrow xLeftrightarrow xmapsto
+    xhookrightarrow xhookleftarrow xrightharpoonup xleftharpoonup xrightleftharpoons cancel bcancel
+    xcancel coloneqq Coloneqq eqqcolon dblcolon vcentcolon circledR yen maltese mathllap mathrlap
+    mathclap skew boxed fbox framebox makebox raisebox rule smash phantom hphantom vphantom strut
+    mathstrut llap rlap clap lefteqn ooalign left right middle big Big bigg Bigg bigl Bigl biggl Biggl
+    bigr Bigr biggr Biggr bigm Bigm biggm Biggm langle rangle lbrace rbrace lbrack rbrack lceil rceil
+    lfloor rfloor lgroup rgroup lmoustache rmoustache vert Vert lvert rvert lVert rVert arrowvert
+    Arrowvert bracevert backslash uparrow downarrow updownarrow Uparrow Downarrow Updownarrow ulcorner
+    urcorner llcorner lrcorner operatorname operatornamewithlimits mathop mathbin mathrel mathord
+    mathopen mathclose mathpunct mathinner limits nolimits displaylimits sum prod coprod int oint iint
+    iiint iiiint idotsint bigcap bigcup bigvee bigwedge bigoplus bigotimes bigodot biguplus bigsqcup
+    arccos arcsin arctan arg cos cosh cot coth csc deg det dim exp gcd hom inf injlim ker lg lim liminf
+    limsup ln log max min Pr projlim sec sin sinh sup tan tanh varinjlim varliminf varlimsup varprojlim
+    bmod pmod pod mod And Join Longleftarrow Longleftrightarrow Longrightarrow bowtie cdots checkmark
+    colon cong dag dashleftarrow dashrightarrow ddag ddots dots dotsb dotsc dotsi dotsm dotso doteq hbar
+    hookleftarrow hookrightarrow iff impliedby implies ldots longleftarrow longleftrightarrow longmapsto
     longrightarrow mapsto models ne neq not notin rightleftharpoons slash vdots lq rq sp sb prime relax
-    null empty
-    mathrm mathit mathbf mathbb mathcal mathfrak mathscr mathsf mathtt mathnormal boldsymbol bm pmb rm
-    bf it sl sf tt sc cal mit em boldmath unboldmath bfseries itshape rmfamily sffamily ttfamily
-    mdseries upshape slshape scshape normalfont tiny scriptsize footnotesize small normalsize large
-    Large LARGE huge Huge displaystyle textstyle scriptstyle scriptscriptstyle
-    text mbox hbox textrm textbf textit textsf texttt textnormal textup textsc textsl textmd emph
-    ensuremath AA aa AE ae OE oe O o L l ss SS S P i j u v H c d b t pounds copyright textcircled
-    quad qquad enspace enskip thinspace medspace thickspace negthinspace negmedspace negthickspace space
-    nobreakspace hspace vspace hskip vskip kern mkern mskip hfil hfill hss vss vcenter raise lower
-    smallskip medskip bigskip allowbreak nobreak nolinebreak protect noindent
-    hline cline vline multicolumn cr crcr noalign tag nonumber notag matrix pmatrix cases
+    null empty mathrm mathit mathbf mathbb mathcal mathfrak mathscr mathsf mathtt mathnormal boldsymbol
+    bm pmb rm bf it sl sf tt sc cal mit em boldmath unboldmath bfseries itshape rmfamily sffamily
+    ttfamily mdseries upshape slshape scshape normalfont tiny scriptsize footnotesize small normalsize
+    large Large LARGE huge Huge displaystyle textstyle scriptstyle scriptscriptstyle text mbox hbox
+    textrm textbf textit textsf texttt textnormal textup textsc textsl textmd emph ensuremath AA aa AE
+    ae OE oe O o L l ss SS S P i j u v H c d b t pounds copyright textcircled quad qquad enspace enskip
+    thinspace medspace thickspace negthinspace negmedspace negthickspace space nobreakspace hspace
+    vspace hskip vskip kern mkern mskip hfil hfill hss vss vcenter raise lower smallskip medskip bigskip
+    allowbreak nobreak nolinebreak protect noindent hline cline vline multicolumn cr crcr noalign tag
+    nonumber notag matrix pmatrix cases
 """
 _TAME_COMMANDS: Final = frozenset(_TAME_NAMES.split())
 _TAME_ENVIRONMENTS: Final = (

@@ -60,7 +60,7 @@ def main() -> None:
     """Write a checkpoint from a model's folder."""
     import torch
 
-    from i2l.config import ModelConfig, ObjectiveConfig, TrainConfig
+    from i2l.config import ObjectiveConfig, TrainConfig
     from i2l.inference.model_folder import read_model_folder
     from i2l.model.build import build_network
     from i2l.model.checkpoint import save_checkpoint
