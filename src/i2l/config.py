@@ -9,6 +9,9 @@ from typing import Any, Literal, Self
 from i2l.errors import I2LError
 
 
+EXTRA_TOKENS = 20  # that reading may write beyond the longest formula of training
+
+
 class ConfigError(I2LError):
     """A configuration that cannot be used."""
 
@@ -44,6 +47,9 @@ class ModelConfig(JsonConfig):
     # Image: the area that the grid covers; the canvas adds a white frame of one pixel on each side.
     height_px: int = 128
     width_px: int = 1088
+
+    # The longest formula that it learns to write; reading may run EXTRA_TOKENS longer, as in the paper.
+    max_tokens: int = 150
 
     # Encoder: channels after each halving of the image, then feature vectors concatenated in strides.
     channels: tuple[int, ...] = (64, 128, 256, 512, 512)
@@ -95,6 +101,8 @@ class ModelConfig(JsonConfig):
             raise ConfigError(f"pool_rows and pool_columns must divide the grid {rows} x {columns}.")
         if self.attention not in ("full", "shared"):
             raise ConfigError(f"attention must be 'full' or 'shared', not {self.attention!r}.")
+        if self.max_tokens < 1:
+            raise ConfigError("max_tokens must be at least 1.")
         if not 0 <= self.dropout < 1:
             raise ConfigError("dropout must be at least 0 and below 1.")
         if self.network not in ("calstm", "transformer"):
@@ -109,6 +117,11 @@ class ModelConfig(JsonConfig):
             raise ConfigError(
                 "decoder_units must be a multiple of 4 decoder_heads, and those of decoder_shared_heads."
             )
+
+    @property
+    def max_steps(self) -> int:
+        """How many tokens reading may write, eos included."""
+        return self.max_tokens + EXTRA_TOKENS + 1
 
     @property
     def canvas_shape(self) -> tuple[int, int]:
@@ -150,7 +163,12 @@ PRESETS: dict[str, ModelConfig] = {
     "nopool": ModelConfig(),
     "strips": ModelConfig(pool_rows=4),
     "pinpoint": ModelConfig(
-        network="transformer", height_px=1408, width_px=1600, channels=(32, 64, 128, 256), dropout=0.1
+        network="transformer",
+        height_px=1408,
+        width_px=1600,
+        max_tokens=600,
+        channels=(32, 64, 128, 256),
+        dropout=0.1,
     ),
 }
 

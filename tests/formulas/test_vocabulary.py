@@ -38,3 +38,12 @@ def test_a_file_that_is_no_vocabulary_is_refused(tmp_path, content):
     path.write_text(content)
     with pytest.raises(VocabularyError, match=r"vocab\.json"):
         Vocabulary.load(path)
+
+
+def test_a_vocabulary_grows_behind_its_last_token():
+    old = Vocabulary.from_formula_tokens(["x", "+"])
+    grown = old.grown(["z", "a", "x"])
+    assert grown.tokens == (*old.tokens, "a", "z")
+    assert old.begins(grown)
+    assert not grown.begins(old)
+    assert not Vocabulary.from_formula_tokens(["a", "x", "+"]).begins(grown)

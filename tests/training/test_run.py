@@ -206,6 +206,32 @@ def test_a_new_run_begins_with_the_weights_of_another(tmp_path, dataset):
         train(dataset, out=tmp_path / "third", config=other, options=options)
 
 
+def test_a_new_run_may_have_a_larger_vocabulary(tmp_path, dataset):
+    train(dataset, out=tmp_path / "first", config=small_config(max_steps=4))
+    first = read_checkpoint(tmp_path / "first")
+    grown = Grown(dataset, dataset.vocabulary.grown(["\\new", "\\newer"]))
+    still = small_config(max_steps=1, learning_rate=0.0)
+    train(grown, out=tmp_path / "second", config=still, options=TrainOptions(start_from=tmp_path / "first"))
+    second = read_checkpoint(tmp_path / "second")
+    assert len(second.vocabulary) == len(first.vocabulary) + 2
+    before, after = first.load_weights(), second.load_weights()
+    longer = [name for name in before if before[name].shape != after[name].shape]
+    assert longer
+    for name, weight in before.items():
+        assert torch.equal(after[name][: len(weight)] if name in longer else after[name], weight)
+
+
+class Grown:
+    """A dataset with another vocabulary."""
+
+    def __init__(self, dataset, vocabulary):
+        self._dataset, self.vocabulary = dataset, vocabulary
+        self.splits = dataset.splits
+
+    def split(self, name, *, jobs):
+        return self._dataset.split(name, jobs=jobs)
+
+
 def test_resuming_something_else_says_what_differs(tmp_path, dataset):
     run = tmp_path / "run"
     train(dataset, out=run, config=small_config(max_steps=2), options=CPU)

@@ -47,7 +47,10 @@ class BatchReader:
         self.model = self._reader.model
         self._guard = FormulaGuard(self.model.vocabulary) if options.guard else None
         self._beam = BeamOptions(
-            width=options.beam_width, length_penalty=options.length_penalty, keep_attention=False
+            width=options.beam_width,
+            length_penalty=options.length_penalty,
+            max_steps=self.model.config.max_steps,
+            keep_attention=False,
         )
         self.options = options
         self.path = self.model.path

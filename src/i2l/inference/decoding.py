@@ -52,7 +52,7 @@ class BeamOptions:
 
     width: int = 10
     length_penalty: float = 1.0  # alpha
-    max_steps: int = 171  # tokens, eos included
+    max_steps: int  # tokens, eos included
     n_best: int = 1  # the search goes on until these are certain
     spares: int = 0  # finished hypotheses to give beyond those, as they are in the beam by then
     keep_attention: bool = True

@@ -52,7 +52,7 @@ class Reader:
         beam_width: int = BEAM_WIDTH,
         n_best: int = 1,
         guard: bool = True,
-        max_tokens: int = 170,
+        max_tokens: int | None = None,
         threads: int | None = None,
         batch_size: int | None = None,
         device: str = "cpu",
@@ -65,7 +65,7 @@ class Reader:
             beam_width: hypotheses that are followed at once; 1 is greedy.
             n_best: readings that the search makes certain; those written the same way are one.
             guard: write only what is a formula, and stop repetition.
-            max_tokens: longest formula.
+            max_tokens: longest formula; as long as the model can write if None.
             threads: of one call; all processors if None. The result does not depend on it.
             batch_size: images that a thread of `read_many` reads together; what suits the model if None.
             device: of a checkpoint, as torch names it; an exported model runs on the CPU.
@@ -73,13 +73,20 @@ class Reader:
         Raises:
             ModelError: if there is no such model, or it is broken.
         """
-        if min(beam_width, n_best, max_tokens, batch_size or 1) < 1 or n_best > beam_width:
+        if min(beam_width, n_best, max_tokens or 1, batch_size or 1) < 1 or n_best > beam_width:
             raise I2LError(
                 "beam_width, n_best, max_tokens and batch_size are at least 1, n_best at most the beam."
             )
         self.model: LoadedModel = load_model(model, threads=threads, device=device)
+        limit = self.model.config.max_steps
+        if max_tokens is not None and max_tokens >= limit:
+            raise I2LError(f"This model writes at most {limit - 1} tokens; max_tokens is {max_tokens}.")
         self._options = BeamOptions(
-            width=beam_width, n_best=n_best, spares=SPARES, max_steps=max_tokens + 1, others=OTHERS
+            width=beam_width,
+            n_best=n_best,
+            spares=SPARES,
+            max_steps=(max_tokens or limit - 1) + 1,
+            others=OTHERS,
         )
         self._guard = FormulaGuard(self.model.vocabulary) if guard else None
         self._batch_size = batch_size or self.model.backend.batch_size

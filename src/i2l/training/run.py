@@ -38,7 +38,6 @@ from i2l.training.trainer import Trainer, changed_settings
 from i2l.training.validation import Decode, Validator, greedy_decode
 
 CONFIG_FILE = "config.yaml"
-EXTRA_TOKENS = 20  # decoding may run this much longer than the longest length class, as in the paper
 
 
 class RunError(I2LError):
@@ -287,7 +286,7 @@ def _build_validator(
         _load(dataset, "val", config, processes, unknown_tokens=True),
         decoders=decoders,
         processes=processes,
-        max_tokens=config.training.length_classes[-1] + 1 + EXTRA_TOKENS,
+        max_tokens=config.model.max_steps,
         num_samples=config.training.validation_samples,
     )
 

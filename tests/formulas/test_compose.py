@@ -1,0 +1,59 @@
+"""Displays composed from single formulas: they parse, they draw, and the same seed gives the same ones."""
+
+from itertools import islice
+
+import pytest
+
+from i2l.formulas import signs
+from i2l.formulas.compose import Composer
+from i2l.formulas.normalize import normalize_formula
+from i2l.images.render import render_formulas
+
+FORMULAS = [
+    r"a + b = c _ { 1 } ,",
+    r"x ^ { 2 } \leq \frac { y } { 2 } .",
+    r"f ( x ) = \int _ { 0 } ^ { 1 } g ( t ) d t",
+    r"\left( a + b \right) ^ { 2 } = a ^ { 2 } + 2 a b + b ^ { 2 }",
+    r"\alpha \to \beta",
+]
+
+
+def compose(count: int, *, seed: int = 1) -> list[str]:
+    return list(islice(Composer(FORMULAS, seed=seed).displays(), count))
+
+
+def test_the_same_seed_gives_the_same_displays():
+    assert compose(50) == compose(50)
+    assert compose(50) != compose(50, seed=2)
+
+
+def test_displays_have_several_lines_matrices_and_rare_signs():
+    displays = compose(600)
+    tokens = {token for display in displays for token in display.split()}
+    for wanted in (r"\begin{aligned}", r"\begin{gathered}", r"\begin{cases}", r"\begin{matrix}", r"\left\{"):
+        assert wanted in tokens
+    rare = {*signs.RELATIONS, *signs.ARROWS, *signs.BINARIES, *signs.LETTERS}
+    assert len(tokens & rare) > 150
+
+
+@pytest.mark.tex
+def test_nearly_all_displays_parse_and_draw():
+    canonical = [normalize_formula(display) for display in compose(150)]
+    drawn = render_formulas([one.latex for one in canonical])
+    assert sum(result.pixels is not None for result in drawn) >= 145
+
+
+@pytest.mark.tex
+def test_every_sign_is_canonical_and_draws():
+    groups = (signs.LETTERS, signs.BINARIES, signs.RELATIONS, signs.ARROWS, signs.OPERATORS)
+    formulas = [f"a {sign} b" for group in groups for sign in group]
+    formulas += [f"{sign} {{ X }}" for sign in (*signs.ACCENTS, *signs.ALPHABETS, *signs.STRETCHED_ARROWS)]
+    formulas += [rf"\left{left} x \right{right}" for left, right in signs.FENCES]
+    assert [formula for formula in formulas if normalize_formula(formula).formula != formula] == []
+    drawn = render_formulas(formulas)
+    assert [f for f, result in zip(formulas, drawn, strict=True) if result.pixels is None] == []
+
+
+def test_a_composer_needs_formulas():
+    with pytest.raises(ValueError, match="no formulas"):
+        Composer([], seed=0)

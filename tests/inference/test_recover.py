@@ -1,0 +1,23 @@
+"""Weights come back out of the model in the box, and what they make reads as it does."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from i2l.inference import recover
+from i2l.inference.model_folder import find_model
+from i2l.inference.reader import Reader
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "2-times-small.png"
+
+
+@pytest.mark.slow
+def test_a_recovered_checkpoint_reads_as_the_model_does(tmp_path, monkeypatch):
+    model = find_model(None)
+    monkeypatch.setattr(sys, "argv", ["recover", str(model), str(tmp_path / "checkpoint")])
+    recover.main()
+    readers = Reader(model, beam_width=1), Reader(tmp_path / "checkpoint", beam_width=1)
+    first, second = (reader.read(EXAMPLE) for reader in readers)
+    assert first.tokens == second.tokens
+    assert first.log_prob == pytest.approx(second.log_prob, abs=0.05)  # confidence is calibrated, or not
