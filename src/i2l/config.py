@@ -8,7 +8,6 @@ from typing import Any, Literal, Self
 
 from i2l.errors import I2LError
 
-
 EXTRA_TOKENS = 20  # that reading may write beyond the longest formula of training
 
 
