@@ -17,7 +17,10 @@ eval/im2latex_val.norm.txt. Parts:
 A limit is one of pictures in a part (formulas in boxes), taken so that all conditions stay in it. A file that
 is there is added to: parts that are measured again replace what it had, so that calibration is over all of
 it. Screenshots and what TeX draws are kept in the cache. Readings and references stay in OUT.json, which
-holds text of the data; `python -m benchmarks.results box --wild OUT.json` publishes the figures alone.
+holds text of the data; `python -m benchmarks.results box --wild OUT.json` publishes the figures alone. Another
+system's readings of the pictures of wild, as `benchmarks/pix2tex_peer.py` writes them, are judged by
+
+    python -m benchmarks.wild DATA --predictions pix2tex.tsv
 """
 
 import argparse
@@ -31,7 +34,7 @@ from benchmarks.wild.boxes import measure_boxes
 from benchmarks.wild.calibration import measure_calibration
 from benchmarks.wild.displays import measure_displays
 from benchmarks.wild.judging import Judged, Row, row_as_json
-from benchmarks.wild.pictures import measure_pictures
+from benchmarks.wild.pictures import judge_predictions, measure_pictures
 from benchmarks.wild.screens import measure_screens
 from benchmarks.wild.speed import measure_speed
 from benchmarks.wild.tokens import measure_tokens
@@ -54,6 +57,11 @@ _LABELS: Final = {
 def main() -> None:
     """Measure the parts asked for, one after the other; each is written as soon as it is done."""
     options = _parse()
+    if options.predictions:
+        print(part_as_text(_part(*judge_predictions(options.data, options.predictions))))
+        return
+    if not options.output:
+        raise SystemExit("Say where the figures go: -o OUT.json")
     reader = Reader(options.model)
     content: dict[str, Any] = {"model": str(options.model or reader.model.path.name), "parts": {}}
     if options.output.is_file():
@@ -74,7 +82,7 @@ def measure(name: str, reader: Reader, options: argparse.Namespace, parts: dict[
     if name == "wild":
         return _part(*measure_pictures(reader, data, limit=limit))
     if name == "displays":
-        rows, judged, left_out = measure_displays(reader, data, cache, limit=limit)
+        rows, judged, left_out = measure_displays(reader, data, cache, options.displays, limit=limit)
         return _part(rows, judged) | {"left_out": left_out}
     if name == "screens":
         return _part(*measure_screens(reader, data, cache, options.mathjax, limit=limit))
@@ -132,7 +140,11 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--mathjax", type=Path, help="node_modules with MathJax; if not given, only KaTeX is shown"
     )
-    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--displays", type=Path, help="the book as `i2l extract` wrote it")
+    parser.add_argument(
+        "--predictions", type=Path, help="judge these readings of the pictures of wild instead"
+    )
+    parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     options.parts = [name for name in PARTS if name in options.parts.split(",")]
     return options

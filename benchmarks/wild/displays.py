@@ -51,7 +51,7 @@ _DISPLAY: Final = re.compile(
     re.DOTALL,
 )
 _COMMENT: Final = re.compile(r"(?<!\\)%.*")
-_NO_INK: Final = re.compile(r"\\(?:label|eqnlabel|tag\*?|index)\s*\{[^{}]*\}|\\(?:nonumber|notag)\b")
+_NO_INK: Final = re.compile(r"\\(?:label|tag\*?|index)\s*(?:\[[^][]*\])?\s*\{[^{}]*\}|\\(?:nonumber|notag)\b")
 _WRAPPERS: Final = ("equation", "dmath", "displaymath")  # what is inside them is the whole formula
 
 
@@ -69,23 +69,45 @@ def read_displays(archive: Path) -> tuple[list[Display], Counter[str]]:
     """Find the displays of a book, each once, and count what was left out and why."""
     texts = list(_read_texts(archive))
     macros = _collect_macros(texts)
+    return _make_displays(
+        (
+            (match["name"] or "displaymath", match["body"] or match["plain"] or "")
+            for text in texts
+            for match in _DISPLAY.finditer(_COMMENT.sub("", text))
+        ),
+        macros,
+    )
+
+
+def read_extracted(path: Path) -> tuple[list[Display], Counter[str]]:
+    """Find the displays in what `i2l extract` wrote, as `read_displays` does in an archive."""
+    found = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        name = {r"\[": "displaymath", "$$": "displaymath"}.get(row["environment"], row["environment"])
+        if re.fullmatch(rf"(?:{_OUTER})\*?", name):
+            body = row["latex"].removeprefix(f"\\begin{{{name}}}").removesuffix(f"\\end{{{name}}}")
+            found.append((name, body))
+    return _make_displays(found, Macros({}))
+
+
+def _make_displays(found: Iterable[tuple[str, str]], macros: Macros) -> tuple[list[Display], Counter[str]]:
+    """Canonicalise environments with their bodies; each formula comes once."""
     left_out: Counter[str] = Counter()
-    found: dict[str, Display] = {}
-    for text in texts:
-        for match in _DISPLAY.finditer(_COMMENT.sub("", text)):
-            environment = (match["name"] or "displaymath").removesuffix("*")
-            try:
-                display = _make_display(environment, match["body"] or match["plain"] or "", macros)
-            except FormulaError:
-                left_out["not parsed"] += 1
-                continue
-            if not display.formula:
-                left_out["empty"] += 1
-            elif display.formula in found:
-                left_out["seen before"] += 1
-            else:
-                found[display.formula] = display
-    return list(found.values()), left_out
+    displays: dict[str, Display] = {}
+    for name, body in found:
+        try:
+            display = _make_display(name.removesuffix("*"), body, macros)
+        except FormulaError:
+            left_out["not parsed"] += 1
+            continue
+        if not display.formula:
+            left_out["empty"] += 1
+        elif display.formula in displays:
+            left_out["seen before"] += 1
+        else:
+            displays[display.formula] = display
+    return list(displays.values()), left_out
 
 
 def _read_texts(archive: Path) -> Iterator[str]:
@@ -137,17 +159,18 @@ def count_rows(tokens: list[str]) -> int:
     return tallest
 
 
-def load_displays(data: Path, cache: Path) -> tuple[list[Display], dict[str, int]]:
+def load_displays(data: Path, cache: Path, extracted: Path | None) -> tuple[list[Display], dict[str, int]]:
     """Give the displays of the book that TeX can draw, spread over the book, and count the others by reason.
 
-    TeX is asked once; its answers are kept in the cache.
+    They come from what `i2l extract` wrote, or if that is not given from the archive itself, by a simpler
+    reader. TeX is asked once; its answers are kept in the cache.
     """
-    archive = data / "tex-sources" / f"{BOOK}.tar.xz"
-    kept = cache / f"{BOOK}-{hashlib.sha256(archive.read_bytes()).hexdigest()[:12]}.json"
+    source = extracted or data / "tex-sources" / f"{BOOK}.tar.xz"
+    kept = cache / f"{BOOK}-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}.json"
     if kept.is_file():
         content = json.loads(kept.read_text(encoding="utf-8"))
         return [Display(**display) for display in content["displays"]], content["left_out"]
-    found, left_out = read_displays(archive)
+    found, left_out = read_extracted(source) if extracted else read_displays(source)
     show_progress(f"displays: {len(found)} found, drawing them to see which ones TeX takes")
     renders = render_formulas([normalize_formula(display.formula).latex for display in found])
     left_out.update(f"not drawn: {render.reason}" for render in renders if render.reason)
@@ -181,10 +204,10 @@ def draw_displays(displays: list[Display], *, limit: int | None) -> list[Sample]
 
 
 def measure_displays(
-    reader: Reader, data: Path, cache: Path, *, limit: int | None
+    reader: Reader, data: Path, cache: Path, extracted: Path | None, *, limit: int | None
 ) -> tuple[list[Row], list[Judged], dict[str, int]]:
     """Read the displays of the book; also give what was left out."""
-    displays, left_out = load_displays(data, cache)
+    displays, left_out = load_displays(data, cache, extracted)
     samples = draw_displays(displays, limit=limit)
     judged = judge(samples, read_samples(reader, samples, part="displays"))
     table = [

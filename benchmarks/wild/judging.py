@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import sqrt
 from typing import Any, Final
@@ -78,27 +78,27 @@ def read_samples(reader: Reader, samples: Sequence[Sample], *, part: str) -> lis
 def judge(samples: Sequence[Sample], readings: Sequence[Reading | I2LError]) -> list[Judged]:
     """Compare what was read with what is there, by the pictures that both draw."""
     texts = ["" if isinstance(reading, I2LError) else reading.formula for reading in readings]
+    return [
+        replace(one, error=str(reading))
+        if isinstance(reading, I2LError)
+        else replace(one, confidence=reading.confidence)
+        for one, reading in zip(judge_texts(samples, texts), readings, strict=True)
+    ]
+
+
+def judge_texts(samples: Sequence[Sample], texts: Sequence[str]) -> list[Judged]:
+    """Judge formulas of which nothing is known but their text."""
     judged: list[Judged] = []
     for start in range(0, len(samples), 10 * _TOGETHER):
-        part = slice(start, start + 10 * _TOGETHER)
+        part = list(zip(samples, texts, strict=True))[start : start + 10 * _TOGETHER]
         pairs = [
             (prepare_formula(sample.reference, canonical=True), prepare_formula(text, canonical=True))
-            for sample, text in zip(samples[part], texts[part], strict=True)
+            for sample, text in part
         ]
-        for sample, reading, text, visual in zip(
-            samples[part], readings[part], texts[part], compare_images(pairs), strict=True
-        ):
+        for (sample, text), visual in zip(part, compare_images(pairs), strict=True):
+            right, f1 = bool(visual.counts["expression_right"]), visual.counts["character_f1"]
             judged.append(
-                Judged(
-                    group=sample.group,
-                    name=sample.name,
-                    reference=sample.reference,
-                    reading=text,
-                    right=bool(visual.counts["expression_right"]),
-                    f1=visual.counts["character_f1"],
-                    confidence=0.0 if isinstance(reading, I2LError) else reading.confidence,
-                    error=str(reading) if isinstance(reading, I2LError) else "",
-                )
+                Judged(sample.group, sample.name, sample.reference, text, right, f1, confidence=0.0)
             )
     return judged
 

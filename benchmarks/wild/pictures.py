@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from benchmarks.wild.judging import Judged, Row, Sample, judge, read_samples, rows
-from i2l.evaluation.pairs import read_targets
+from benchmarks.wild.judging import Judged, Row, Sample, judge, judge_texts, read_samples, rows
+from i2l.evaluation.pairs import pair_files, read_targets
 from i2l.inference.reader import Reader
 
 KINDS: Final = ("print", "lines", "screen", "photo", "hand")
@@ -22,4 +22,12 @@ def measure_pictures(reader: Reader, data: Path, *, limit: int | None) -> tuple[
     """Read the pictures of `wild`."""
     samples = load_pictures(data / "wild", limit=limit)
     judged = judge(samples, read_samples(reader, samples, part="wild"))
+    return rows(judged, KINDS), judged
+
+
+def judge_predictions(data: Path, predictions: Path) -> tuple[list[Row], list[Judged]]:
+    """Judge what another system read in the pictures: lines of a name, a tab and a formula."""
+    samples = load_pictures(data / "wild")
+    texts = pair_files(data / "wild" / "labels.tsv", predictions).predictions
+    judged = judge_texts(samples, texts)
     return rows(judged, KINDS), judged
