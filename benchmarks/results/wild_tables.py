@@ -101,6 +101,7 @@ def wild_calibration(box: Run) -> str:
 def wild_speed(box: Run) -> str:
     """Seconds for short and long formulas."""
     speed = _parts(box)["speed"]["speed"]
+    width, height = speed["long_size_px"]
     rows = [
         [
             f"{speed['short_tokens']} tokens: times as long as the model it is compared with",
@@ -108,7 +109,7 @@ def wild_speed(box: Run) -> str:
             f"at most {_MAX_RATIO}",
         ],
         [
-            f"{speed['long_tokens']} tokens, {speed['long_size_px'][0]} x {speed['long_size_px'][1]} pixels: seconds",
+            f"{speed['long_tokens']} tokens, {width} x {height} pixels: seconds",
             f"{speed['long_s']:.1f}" if "long_s" in speed else "refused: too large",
             f"at most {_MAX_LONG_S}",
         ],

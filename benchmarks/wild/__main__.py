@@ -17,8 +17,8 @@ eval/im2latex_val.norm.txt. Parts:
 A limit is one of pictures in a part (formulas in boxes), taken so that all conditions stay in it. A file that
 is there is added to: parts that are measured again replace what it had, so that calibration is over all of
 it. Screenshots and what TeX draws are kept in the cache. Readings and references stay in OUT.json, which
-holds text of the data; `python -m benchmarks.results box --wild OUT.json` publishes the figures alone. Another
-system's readings of the pictures of wild, as `benchmarks/pix2tex_peer.py` writes them, are judged by
+holds text of the data; `python -m benchmarks.results box --wild OUT.json` publishes the figures alone.
+What another system has read in the pictures of wild, as `benchmarks/pix2tex_peer.py` writes it, is judged by
 
     python -m benchmarks.wild DATA --predictions pix2tex.tsv
 """
