@@ -100,6 +100,8 @@ def wild_calibration(box: Run) -> str:
 
 def wild_speed(box: Run) -> str:
     """Seconds for short and long formulas."""
+    if "speed" not in _parts(box):
+        return "Not measured."
     speed = _parts(box)["speed"]["speed"]
     width, height = speed["long_size_px"]
     rows = [

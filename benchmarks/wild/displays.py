@@ -8,6 +8,7 @@ judged is what any list of formulas would hold. `canonical_form_check` tells whe
 import hashlib
 import json
 import re
+import sys
 import tarfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -44,6 +45,12 @@ STYLES: Final = {
     "Times 10 pt, 150 dpi": Style(font="times", size_pt=10, dpi=150),
     "Palatino 11 pt, 300 dpi": Style(font="palatino", size_pt=11, dpi=300),
     "STIX 12 pt, 110 dpi": Style(font="stix2", size_pt=12, dpi=110),
+}
+LENGTHS: Final = {  # in tokens
+    "up to 100 tokens": (0, 101),
+    "101 to 200 tokens": (101, 201),
+    "201 to 400 tokens": (201, 401),
+    "over 400 tokens": (401, sys.maxsize),
 }
 _OUTER: Final = "equation|align|gather|multline|eqnarray|dmath|displaymath|flalign|alignat"
 _DISPLAY: Final = re.compile(
@@ -214,11 +221,15 @@ def measure_displays(
         summarize(f"{group}, all styles", [one for one in judged if one.group.startswith(group)])
         for group in (SEVERAL, ONE_ROW)
     ]
-    return (
-        table + rows(judged, [f"{group}, {style}" for group in (SEVERAL, ONE_ROW) for style in STYLES]),
-        judged,
-        left_out,
-    )
+    for label, (low, high) in LENGTHS.items():
+        members = [
+            one
+            for one in judged
+            if one.group.startswith(SEVERAL) and low <= len(one.reference.split()) < high
+        ]
+        table += [summarize(f"{SEVERAL}, {label}", members)] if members else []
+    groups = [f"{group}, {style}" for group in (SEVERAL, ONE_ROW) for style in STYLES]
+    return table + rows(judged, groups), judged, left_out
 
 
 def spread(displays: list[Display]) -> list[Display]:
