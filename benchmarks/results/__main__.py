@@ -6,7 +6,7 @@
     python -m benchmarks.results measured NAME --localization EVALUATION --real EVALUATION --sweep EVALUATION
     python -m benchmarks.results reread NAME --model CHECKPOINT --data DATASET
     python -m benchmarks.results box --test EVALUATION --real EVALUATION --sweep EVALUATION \\
-        --localization EVALUATION --float32 EVALUATION --race FILE     the model in the box
+        --localization EVALUATION --float32 EVALUATION --race FILE --wild FILE     the model in the box
     python -m benchmarks.results pictures          the examples of docs/errors.md, drawn by TeX
 """
 
@@ -48,7 +48,7 @@ def main() -> None:
     again.add_argument("--data", type=Path, required=True)
     again.add_argument("--first", type=int, default=0, help="also read so many again that need it not")
     box = commands.add_parser("box")
-    for name in (*BOX_PARTS, "float32", "race"):
+    for name in (*BOX_PARTS, "float32", "race", "wild"):
         box.add_argument(f"--{name}", type=Path)
     commands.add_parser("pictures")
     options = parser.parse_args()
@@ -62,7 +62,7 @@ def main() -> None:
         reread(Run(FOLDER / options.name), model=options.model, data=options.data, first=options.first)
     elif options.command == "box":
         evaluations = {name: getattr(options, name) for name in BOX_PARTS}
-        take_over(evaluations, race=options.race, float32=options.float32)
+        take_over(evaluations, race=options.race, float32=options.float32, wild=options.wild)
     elif options.command == "pictures":
         from benchmarks.results.pictures import draw_examples
 

@@ -2,6 +2,7 @@
 
 test.json, real.json, sweep.json, localization.json   as of a run
 test.txt.gz      its readings of the test split
+wild.json        what `benchmarks.wild` measured
 measured.json    eight bits against float32, the race against pix2tex, scores without what no picture shows
 """
 
@@ -17,6 +18,7 @@ from benchmarks.results.add import publish_evaluation, publish_localization
 from benchmarks.results.markdown import distance, percent, points, score, table
 from benchmarks.results.score_tables import all_scores, localization, real, subsets, sweep
 from benchmarks.results.store import FOLDER, Run, write_compressed, write_json
+from benchmarks.results.wild_tables import publish_wild, wild_boxes, wild_calibration, wild_scores, wild_speed
 from i2l.errors import I2LError
 from i2l.evaluation.bootstrap import bootstrap_figures, paired_bootstrap
 from i2l.evaluation.figures import FIGURE_BY_KEY, Interval
@@ -52,13 +54,16 @@ def load_box(folder: Path = FOLDER) -> Box:
     return Box(folder / "box")
 
 
-def take_over(evaluations: Mapping[str, Path | None], *, race: Path | None, float32: Path | None) -> None:
+def take_over(
+    evaluations: Mapping[str, Path | None], *, race: Path | None, float32: Path | None, wild: Path | None
+) -> None:
     """Publish what was measured; what is None stays as it is.
 
     Args:
         evaluations: of "test", "real", "sweep" and "localization", what `i2l evaluate` wrote.
         race: what `benchmarks/pix2tex_peer.py --race` wrote.
         float32: an evaluation of the unrounded model on the first samples of test.
+        wild: what `python -m benchmarks.wild` wrote.
     """
     folder = load_box().path
     folder.mkdir(parents=True, exist_ok=True)
@@ -68,6 +73,8 @@ def take_over(evaluations: Mapping[str, Path | None], *, race: Path | None, floa
             publish(source, folder / f"{name}.json")
     if source := evaluations.get("test"):
         write_compressed(folder / "test.txt.gz", "\n".join(_samples(source)["prediction"]) + "\n")
+    if wild:
+        publish_wild(wild, folder / "wild.json")
     measured = load_box().part("measured") or {}
     if source := evaluations.get("real"):
         measured["dropped_spaces"] = _without(source, _DROPPED, at_best=True)
@@ -244,4 +251,8 @@ TABLES: Final[dict[str, Callable[[Box], str]]] = {
     "box-localization": _of(localization),
     "box-dropped-spaces": dropped_spaces,
     "box-invisible": invisible,
+    "box-wild-scores": wild_scores,
+    "box-wild-boxes": wild_boxes,
+    "box-wild-calibration": wild_calibration,
+    "box-wild-speed": wild_speed,
 }

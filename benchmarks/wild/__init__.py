@@ -1,0 +1,1 @@
+"""What the model reads beyond clean single formulas: `python -m benchmarks.wild`."""
