@@ -1,0 +1,125 @@
+"""The formulas of a bundle: every document of it is read, every formula found, its macros written out."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from i2l.formulas.definitions import add_definition
+from i2l.formulas.macro import Macro
+from i2l.formulas.macros import Macros
+from i2l.formulas.pieces import join
+from i2l.formulas.tokens import FormulaError
+from i2l.sources.bundle import Bundle, Verdict
+from i2l.sources.displays import LINES, UNCLOSED, Found, find_formulas
+from i2l.sources.document import Document, DocumentReader
+from i2l.sources.parts import is_empty, split_parts, strip_marks
+
+
+class Formula(NamedTuple):
+    """A formula of a paper, as it compiles alone."""
+
+    latex: str
+    environment: str
+    file: str
+    span: tuple[int, int]  # characters of the file, decoded and with \\n at the end of lines
+    macros: dict[str, str]  # those that were written out
+
+    def row(self) -> dict[str, Any]:
+        """Give it as it is written in a line of JSON."""
+        return self._asdict() | {"span": list(self.span)}
+
+
+@dataclass(frozen=True)
+class HarvestOptions:
+    """Which formulas are wanted."""
+
+    min_inline: int | None = None  # characters of an inline formula, as it stands; None: none of them
+    rows: bool = False  # every row of a display by itself
+
+
+def harvest(bundle: Bundle, options: HarvestOptions) -> Iterator[Formula | Verdict]:
+    """Give every formula of a bundle, document by document, and a verdict for what is none."""
+    names = bundle.tex_names()
+    roots = [name for name in names if bundle.is_root(name)]
+    seen: set[tuple[str, int, int]] = set()
+    reached: set[str] = set()
+    borrowed: dict[str, Macro] = {}
+    documents = 0
+    for name in roots:
+        reader = DocumentReader(bundle, name)
+        document = reader.read()
+        reached |= document.files
+        documents += 1
+        borrowed = reader.definitions | borrowed
+        yield from _formulas(bundle, document, {}, options, seen)
+    # Chapters whose book is not here, or that it leaves out: they get the macros of all that is here.
+    for name in names:
+        if name not in reached:
+            document = DocumentReader(bundle, name, definitions=borrowed).read()
+            reached |= document.files
+            yield from _formulas(bundle, document, borrowed, options, seen)
+    yield from bundle.verdicts
+    bundle.verdicts.clear()
+    bundle.forget()
+
+
+def _formulas(
+    bundle: Bundle,
+    document: Document,
+    given: dict[str, Macro],
+    options: HarvestOptions,
+    seen: set[tuple[str, int, int]],
+) -> Iterator[Formula | Verdict]:
+    definitions = dict(given)
+    macros = Macros(definitions)
+    events = iter(document.events)
+    event = next(events, None)
+    for found in find_formulas(document.text):
+        start = found if isinstance(found, int) else found.start
+        while event is not None and event.position <= start:
+            add_definition(definitions, event.definition)
+            event = next(events, None)
+        if isinstance(found, int):
+            file, first, _ = document.locate(found, found + 1)
+            yield Verdict(bundle.label(file), UNCLOSED, document.text[found : found + 40], (first, first))
+            continue
+        body = document.text[found.body_start : found.body_end]
+        if found.inline and (options.min_inline is None or len(body.strip()) < options.min_inline):
+            continue
+        file, first, last = document.locate(found.start, found.end)
+        if (file, first, last) in seen:  # a file that several documents put in
+            continue
+        seen.add((file, first, last))
+        for formula in _write_out(body, found, macros, options):
+            if isinstance(formula, str):
+                yield Verdict(bundle.label(file), formula, body[:80], (first, last))
+            else:
+                latex, used = formula
+                yield Formula(latex, found.environment, bundle.label(file), (first, last), used)
+
+
+def _write_out(
+    body: str, found: Found, macros: Macros, options: HarvestOptions
+) -> Iterator[tuple[str, dict[str, str]] | str]:
+    """Give the formulas of a body, without what belongs to the page; a string is a verdict."""
+    try:
+        expansion = macros.expand(body, inline=found.inline)
+    except FormulaError as error:
+        yield error.reason.replace(" ", "-")
+        return
+    used = {name: describe(macro) for name, macro in expansion.used.items()}
+    latex = strip_marks(expansion.source)
+    if is_empty(latex):
+        yield "empty"
+        return
+    plain = found.environment.rstrip("*")
+    for part in split_parts(latex, plain, rows=options.rows):
+        if plain in LINES and not options.rows:
+            part = rf"\begin{{{found.environment}}}{part}\end{{{found.environment}}}"
+        yield part, used
+
+
+def describe(macro: Macro) -> str:
+    """Write a macro's text as its author did, near enough."""
+    return join(macro.body)
