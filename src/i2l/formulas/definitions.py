@@ -20,6 +20,7 @@ class Definition(NamedTuple):
     end: int  # where in the text the definition ends
     closing: Macro | None = None  # of an environment
     weak: bool = False  # counts only if the name has no meaning yet
+    everywhere: bool = False  # holds beyond the group that it stands in
 
 
 class _CutOffError(Exception):
@@ -117,7 +118,7 @@ def _new_commandx(source: _Source, command: str) -> Definition:
     return source.done(name, Macro(tuple(parameters), source.body()), weak=command.startswith("provide"))
 
 
-def _def(source: _Source, _: str) -> Definition:
+def _def(source: _Source, command: str) -> Definition:
     source.reader.skip_space()
     name = source.reader.pop()
     if name is None or name.text[0] != "\\":
@@ -132,7 +133,8 @@ def _def(source: _Source, _: str) -> Definition:
         raise _CutOffError
     prefix, parameters = _delimited(cut_body("".join(pattern)))
     texts = cut_body(join(piece.text for piece in body))
-    return source.done(name.text, Macro(parameters, texts, prefix))
+    found = source.done(name.text, Macro(parameters, texts, prefix))
+    return found._replace(everywhere=command in ("gdef", "xdef"))
 
 
 def _delimited(pattern: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[Parameter, ...]]:
@@ -197,7 +199,7 @@ def _document_command(source: _Source, command: str) -> Definition:
 
 
 def _argument_types(pieces: list[Piece]) -> tuple[Parameter, ...]:
-    """Read the argument types of xparse: m, o, O, s, d, D, and those that are read like them.
+    """Read the argument types of xparse: m, o, O, s, g, d, D, and those that are read like them.
 
     Raises:
         _CutOffError: for types that are not understood.
@@ -210,8 +212,8 @@ def _argument_types(pieces: list[Piece]) -> tuple[Parameter, ...]:
             continue
         if kind == "m":
             parameters.append(MANDATORY)
-        elif kind == "s":
-            parameters.append(Parameter("s"))
+        elif kind in "sg":
+            parameters.append(Parameter(kind))
         elif kind in "oOdD":
             brackets: tuple[str, ...] = ()
             if kind in "dD":

@@ -20,7 +20,7 @@ class Parameter(NamedTuple):
     """How one argument is read.
 
     The kind is `m` for a group or a single piece, `o` for one in brackets that may be left out, `s` for a
-    star that may be left out, or `u` for everything up to the delimiter.
+    star that may be left out, `g` for a group that may be left out, or `u` for all up to the delimiter.
     """
 
     kind: str
@@ -85,6 +85,11 @@ def read_arguments(macro: Macro, reader: Reader, place: Piece) -> list[list[Piec
             if starred:
                 reader.pop()
             found = [Piece(TRUE if starred else FALSE, place.start, place.end)]
+        elif parameter.kind == "g":
+            following = reader.peek()
+            found = [Piece(NO_VALUE, place.start, place.end)]
+            if following is not None and following.text == "{":
+                found = reader.argument()
         elif parameter.kind == "u":
             found = reader.until(parameter.delimiter)
         else:

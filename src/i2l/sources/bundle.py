@@ -8,7 +8,7 @@ import posixpath
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from i2l.sources.texts import CleanText, clean, decode, looks_like_tex
 
@@ -20,8 +20,7 @@ _LINK: Final = re.compile(rb"[^\n\r\0{}\\%]{1,200}\n?")
 _MAX_LINKS: Final = 8
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What became of a file or of a formula that is not in the output."""
 
     file: str

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 SINGLE: Final = frozenset(["equation", "displaymath", "dmath", "math"])
 # Several lines; the environment says how they stand to each other.
 LINES: Final = frozenset(
-    "align flalign alignat xalignat xxalignat gather multline eqnarray IEEEeqnarray dgroup dseries".split()
+    "align flalign alignat xalignat xxalignat gather multline eqnarray".split()
 )
 MAX_CHARACTERS: Final = 20_000  # a longer one has lost its end
 UNCLOSED: Final = "unclosed"

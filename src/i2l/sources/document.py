@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from i2l.formulas.definitions import DEFINING, Definition, add_definition, read_definition
 from i2l.formulas.gullet import opens_condition
 from i2l.formulas.macro import Macro, fill, read_arguments
-from i2l.formulas.pieces import Piece, Reader, cut, join
+from i2l.formulas.pieces import Piece, Reader, cut, cut_body, join
 from i2l.formulas.tokens import FormulaError
 from i2l.sources.bundle import STYLE_SUFFIXES, Bundle, Verdict, find_input
 from i2l.sources.displays import is_math
@@ -32,6 +32,10 @@ _TWO: Final = re.compile(r"\*?\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
 _PACKAGE: Final = re.compile(r"\s*(?:\[([^\]]*)\])?\s*\{([^{}]*)\}")
 _EDGE: Final = re.compile(r"\\(?:begin|end)\s*\{([^{}]*)\}")
 _IFX: Final = re.compile(r"\s*(\\[A-Za-z@]+|.)\s*(\\[A-Za-z@]+|.)")
+_BEHIND: Final = re.compile(
+    r"\\csname\s*(end)?([A-Za-z]+\*?)\s*\\endcsname"
+    r"|\\(end)?(equation|displaymath|math|dmath|[fx]?x?lalign|align|alignat|gather|multline|eqnarray)(?![A-Za-z@])"
+)
 _IF_NAME: Final = re.compile(r"\s*\\if([A-Za-z@]+)")
 _INPUTS: Final = frozenset(["input", "include", "subfile", "subfileinclude", "InputIfFileExists", "loadglsentries"])
 _IMPORTS: Final = frozenset(["import", "subimport", "includefrom", "subincludefrom", "inputfrom", "subinputfrom"])
@@ -68,6 +72,7 @@ class Document:
     starts: list[int]
     places: list[Place]
     events: list[Event]
+    body_start: int = 0  # where \\begin{document} stands
     files: set[str] = field(default_factory=set)
 
     def locate(self, start: int, end: int) -> tuple[str, int, int]:
@@ -143,14 +148,22 @@ class DocumentReader:
             elif environment in self.environments:
                 macro = self.environments[environment][edge == "end"]
                 went_on = self._call(frame, match.start(), match.end(), macro)
-            elif environment == "document" and edge == "end" and not frame.silent:
-                went_on = self._leave(frame, match.start(), len(frame.text))
+            elif environment == "document" and not frame.silent:
+                went_on = self._edge_of_document(frame, match.start(), match.end(), edge)
             else:
                 continue
             if went_on:
                 return True
         self._write(frame, len(frame.text))
         return False
+
+    def _edge_of_document(self, frame: _Frame, start: int, end: int, edge: str) -> bool:
+        """Note where the preamble ends; behind the end of a document, TeX reads no more of its file."""
+        if edge == "end":
+            return self._leave(frame, start, len(frame.text))
+        self._leave(frame, start, end)
+        self.document.body_start = self.document.body_start or self.length
+        return True
 
     def _write(self, frame: _Frame, end: int) -> None:
         """Take the text of a frame up to here into the document."""
@@ -218,9 +231,12 @@ class DocumentReader:
         if found is None:
             return False
         self._leave(frame, start, found.end)
+        found = _spell_environments(found)
         if found.closing is not None and found.macro is not None:
             if self._opens(found.macro) or self._opens(found.closing):
                 self.environments[found.name] = (found.macro, found.closing)
+            return True
+        if found.weak and found.name in self.definitions:
             return True
         add_definition(self.definitions, found)
         self.document.events.append(Event(self.length, found))
@@ -309,7 +325,7 @@ class DocumentReader:
             return False
         name = match[1] or match[2] or ""
         self._leave(frame, start, match.end())
-        folders = [frame.folder, self.root_folder, posixpath.dirname(frame.file)]
+        folders = [frame.folder, self.root_folder, posixpath.dirname(frame.file), *_parents(self.root_folder)]
         if not self._include(frame, start, name, folders, [".tex"]) and not frame.silent:
             self._verdict(frame, start, "missing-input", name)
         return True
@@ -341,6 +357,33 @@ class DocumentReader:
 
     def _end_input(self, frame: _Frame, start: int, _: int, __: str) -> bool:
         return self._leave(frame, start, len(frame.text))
+
+
+def _parents(folder: str) -> list[str]:
+    """List the folders above one: authors move a document, and not the files that it shares with others."""
+    parents = []
+    while folder:
+        folder = posixpath.dirname(folder)
+        parents.append(folder)
+    return parents
+
+
+def _spell_environments(found: Definition) -> Definition:
+    r"""Write \begin and \end where a definition uses the commands behind an environment, as in \endalign."""
+
+    def spelled(macro: Macro | None) -> Macro | None:
+        if macro is None or macro.frozen:
+            return macro
+        body = join(macro.body)
+        text = _BEHIND.sub(_spell, body)
+        return macro if text == body else macro._replace(body=cut_body(text))
+
+    return found._replace(macro=spelled(found.macro), closing=spelled(found.closing))
+
+
+def _spell(match: re.Match[str]) -> str:
+    name = match[2] or match[4]
+    return rf"\{'end' if match[1] or match[3] else 'begin'}{{{name}}}" if is_math(name) else match.group()
 
 
 _ACTIONS: Final = {

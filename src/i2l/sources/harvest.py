@@ -13,7 +13,10 @@ from i2l.formulas.tokens import FormulaError
 from i2l.sources.bundle import Bundle, Verdict
 from i2l.sources.displays import LINES, UNCLOSED, Found, find_formulas
 from i2l.sources.document import Document, DocumentReader
+from i2l.sources.known import DIAGRAMS, find_unknown
 from i2l.sources.parts import is_empty, split_parts, strip_marks
+from i2l.sources.scopes import scope_ends
+from i2l.sources.standins import replace_environments, stand_ins
 
 
 class Formula(NamedTuple):
@@ -71,15 +74,9 @@ def _formulas(
     options: HarvestOptions,
     seen: set[tuple[str, int, int]],
 ) -> Iterator[Formula | Verdict]:
-    definitions = dict(given)
-    macros = Macros(definitions)
-    events = iter(document.events)
-    event = next(events, None)
+    meanings = Meanings(document, stand_ins() | given)
     for found in find_formulas(document.text):
         start = found if isinstance(found, int) else found.start
-        while event is not None and event.position <= start:
-            add_definition(definitions, event.definition)
-            event = next(events, None)
         if isinstance(found, int):
             file, first, _ = document.locate(found, found + 1)
             yield Verdict(bundle.label(file), UNCLOSED, document.text[found : found + 40], (first, first))
@@ -91,33 +88,81 @@ def _formulas(
         if (file, first, last) in seen:  # a file that several documents put in
             continue
         seen.add((file, first, last))
-        for formula in _write_out(body, found, macros, options):
-            if isinstance(formula, str):
-                yield Verdict(bundle.label(file), formula, body[:80], (first, last))
+        for formula in _write_out(body, found, meanings.at(start), options):
+            if isinstance(formula, Verdict):
+                yield formula._replace(file=bundle.label(file), span=(first, last))
             else:
                 latex, used = formula
                 yield Formula(latex, found.environment, bundle.label(file), (first, last), used)
 
 
+class Meanings:
+    """What each command means at a place of a document, asked in rising order."""
+
+    def __init__(self, document: Document, given: dict[str, Macro]) -> None:
+        events = document.events
+        local = [
+            index
+            for index, event in enumerate(events)
+            if event.position > document.body_start and not event.definition.everywhere
+        ]
+        ends = scope_ends(document.text, [events[index].position for index in local])
+        self._ends = dict(zip(local, ends, strict=True))
+        self._events = events
+        self._next = 0
+        self._macros = Macros(dict(given))
+        self._former: list[tuple[int, str, Macro | None]] = []  # until where, and what it meant before
+
+    def at(self, position: int) -> Macros:
+        """Give the macros that hold at a position."""
+        definitions = self._macros.definitions
+        while self._next < len(self._events) and self._events[self._next].position <= position:
+            event = self._events[self._next]
+            self._restore(event.position)
+            if self._next in self._ends:
+                name = event.definition.name
+                self._former.append((self._ends[self._next], name, definitions.get(name)))
+            add_definition(definitions, event.definition._replace(weak=False))
+            self._next += 1
+        self._restore(position)
+        return self._macros
+
+    def _restore(self, position: int) -> None:
+        """Undo the definitions whose group has ended, the last first."""
+        if not self._former or min(end for end, _, _ in self._former) > position:
+            return
+        for end, name, macro in reversed(self._former):
+            if end <= position:
+                if macro is None:
+                    self._macros.definitions.pop(name, None)
+                else:
+                    self._macros.definitions[name] = macro
+        self._former = [former for former in self._former if former[0] > position]
+
+
 def _write_out(
     body: str, found: Found, macros: Macros, options: HarvestOptions
-) -> Iterator[tuple[str, dict[str, str]] | str]:
-    """Give the formulas of a body, without what belongs to the page; a string is a verdict."""
+) -> Iterator[tuple[str, dict[str, str]] | Verdict]:
+    """Give the formulas of a body, without what belongs to the page, or a verdict."""
     try:
         expansion = macros.expand(body, inline=found.inline)
     except FormulaError as error:
-        yield error.reason.replace(" ", "-")
+        yield Verdict("", error.reason.replace(" ", "-"), error.detail)
         return
     used = {name: describe(macro) for name, macro in expansion.used.items()}
-    latex = strip_marks(expansion.source)
-    if is_empty(latex):
-        yield "empty"
-        return
+    latex = replace_environments(strip_marks(expansion.source))
     plain = found.environment.rstrip("*")
-    for part in split_parts(latex, plain, rows=options.rows):
-        if plain in LINES and not options.rows:
-            part = rf"\begin{{{found.environment}}}{part}\end{{{found.environment}}}"
-        yield part, used
+    if is_empty(latex):
+        yield Verdict("", "empty")
+    elif diagram := DIAGRAMS.search(latex):
+        yield Verdict("", "diagram", diagram.group())
+    elif unknown := find_unknown(latex):
+        yield Verdict("", "undefined-command", unknown)
+    else:
+        for part in split_parts(latex, rows=options.rows):
+            if plain in LINES and not options.rows:
+                part = rf"\begin{{{found.environment}}}{part}\end{{{found.environment}}}"
+            yield part, used
 
 
 def describe(macro: Macro) -> str:

@@ -27,7 +27,7 @@ def is_empty(latex: str) -> bool:
     return not re.sub(r"[\s{}&]|\\\\", "", latex)
 
 
-def split_parts(latex: str, environment: str, *, rows: bool) -> Iterator[str]:
+def split_parts(latex: str, *, rows: bool) -> Iterator[str]:
     """Cut a body at text between its lines, and at its lines if rows are asked for."""
     depth, start, skip_to = 0, 0, -1
     for match in _STEP.finditer(latex):
