@@ -13,6 +13,7 @@ from i2l.cli.calibrate import calibrate
 from i2l.cli.evaluate import evaluate
 from i2l.cli.explain import explain
 from i2l.cli.export import export
+from i2l.cli.extract import extract
 from i2l.cli.normalize import normalize
 from i2l.cli.parts import parts
 from i2l.cli.read import read
@@ -29,7 +30,20 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
-for command in (normalize, parts, render, build, train, read, explain, serve, evaluate, calibrate, export):
+for command in (
+    normalize,
+    parts,
+    extract,
+    render,
+    build,
+    train,
+    read,
+    explain,
+    serve,
+    evaluate,
+    calibrate,
+    export,
+):
     app.command()(command)
 
 

@@ -1,4 +1,4 @@
-r"""Commands that define commands: \newcommand, \def, \let, \DeclareMathOperator and their like, read from text."""
+r"""Commands that define commands, read from text: \newcommand, \def, \let, \DeclareMathOperator and so on."""
 
 import re
 from collections.abc import Iterator
@@ -243,7 +243,14 @@ def _environment(source: _Source, command: str) -> Definition:
 
 DEFINING: Final = {
     **dict.fromkeys(
-        ["newcommand", "renewcommand", "providecommand", "DeclareRobustCommand", "newrobustcmd", "renewrobustcmd"],
+        [
+            "newcommand",
+            "renewcommand",
+            "providecommand",
+            "DeclareRobustCommand",
+            "newrobustcmd",
+            "renewrobustcmd",
+        ],
         _new_command,
     ),
     **dict.fromkeys(["newcommandx", "renewcommandx", "providecommandx"], _new_commandx),
@@ -301,7 +308,9 @@ def _definitions(preamble: str) -> Iterator[Definition]:
     while match := _COMMANDS.search(preamble, position):
         found = read_definition(preamble, match[1], match.end())
         if found is None and _is_cut_off(preamble, match.end()):
-            raise MacroError(f"The definition at {preamble[match.start() : match.start() + 40]!r} has no closing brace.")
+            raise MacroError(
+                f"The definition at {preamble[match.start() : match.start() + 40]!r} has no closing brace."
+            )
         if found is not None:
             yield found
         position = match.end() if found is None else found.end
@@ -314,4 +323,3 @@ def _is_cut_off(text: str, position: int) -> bool:
         if depth < 0:
             return False
     return depth > 0
-

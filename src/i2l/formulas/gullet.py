@@ -14,12 +14,22 @@ from i2l.formulas.pieces import Piece, Reader, cut_body, is_word
 from i2l.formulas.tokens import FormulaError
 
 MAX_EXPANSIONS: Final = 2_000
+_MAX_PUSHED: Final = 300_000  # pieces that all macros of a formula stand for
 
 _DROPPED: Final = frozenset(
     [r"\xspace", r"\protect", r"\relax", r"\ignorespaces", r"\unskip", r"\leavevmode", r"\noexpand", r"\fi"]
 )
 _CONDITIONS_OF_PACKAGES: Final = frozenset(
-    [r"\iff", r"\ifthenelse", r"\ifstrempty", r"\ifblank", r"\ifstrequal", r"\ifdef", r"\ifundef", r"\ifdefempty"]
+    [
+        r"\iff",
+        r"\ifthenelse",
+        r"\ifstrempty",
+        r"\ifblank",
+        r"\ifstrequal",
+        r"\ifdef",
+        r"\ifundef",
+        r"\ifdefempty",
+    ]
 )
 _UNDEFINED: Final = frozenset([r"\undefined", r"\@undefined"])
 _STYLES: Final = {
@@ -44,7 +54,7 @@ class Gullet:
         self.inline = inline
         self.used: dict[str, Macro] = {}
         self.written: list[Piece] = []
-        self._expansions = 0
+        self._expansions = self._num_pushed = 0
 
     def run(self) -> list[Piece]:
         """Replace macros until none is left.
@@ -81,12 +91,14 @@ class Gullet:
         arguments = read_arguments(macro, self.reader, piece)
         if is_word(piece.text) and not macro.parameters:
             self.reader.skip_space()
-        self.reader.push(fill(macro, arguments, piece))
+        filled = fill(macro, arguments, piece)
+        self._num_pushed += len(filled)
+        self.reader.push(filled)
 
     def _count(self, piece: Piece) -> None:
         self._expansions += 1
         too_long = self.reader.num_waiting() + len(self.written) > MAX_CHARACTERS
-        if self._expansions > MAX_EXPANSIONS or too_long:
+        if self._expansions > MAX_EXPANSIONS or self._num_pushed > _MAX_PUSHED or too_long:
             raise FormulaError("macro never ends", piece.start, piece.text)
 
     def _drop(self, piece: Piece) -> bool:
@@ -241,9 +253,7 @@ def _choice(condition: Callable[[list[Piece]], bool]) -> Callable[[Gullet, Piece
     return act
 
 
-def _one_sided(
-    condition: Callable[[list[Piece]], bool], wanted: bool
-) -> Callable[[Gullet, Piece], None]:
+def _one_sided(condition: Callable[[list[Piece]], bool], wanted: bool) -> Callable[[Gullet, Piece], None]:
     def act(gullet: Gullet, piece: Piece) -> None:
         tested, text = gullet.arguments(2, piece)
         gullet.reader.push(text if condition(tested) is wanted else [])

@@ -1,4 +1,4 @@
-"""TeX source cut into the pieces that macros work on, each with its place; and read one by one from a source."""
+"""TeX source cut into the pieces that macros work on, each with its place, and read one by one."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -113,7 +113,8 @@ class Reader:
 
     def group(self) -> list[Piece] | None:
         """Take what is left of a group whose opening brace was read, without its closing brace."""
-        depth, taken = 1, []
+        depth = 1
+        taken: list[Piece] = []
         while (piece := self.pop()) is not None:
             depth += (piece.text == "{") - (piece.text == "}")
             if depth == 0:
@@ -137,7 +138,8 @@ class Reader:
 
     def until(self, delimiter: tuple[str, ...]) -> list[Piece] | None:
         """Take everything up to a delimiter outside of braces; if it never comes, put all of it back."""
-        depth, taken = 0, []
+        depth = 0
+        taken: list[Piece] = []
         size = len(delimiter)
         while (piece := self.pop()) is not None:
             taken.append(piece)

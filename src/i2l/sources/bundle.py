@@ -1,7 +1,7 @@
 """The files of one paper or book by their names, whether they lie in a folder or in an archive.
 
-TeX only ever sees names, and a name leads to a file of the bundle or to nothing: `..`, absolute names and links
-are resolved among the names, never on the disk.
+TeX only ever sees names, and a name leads to a file of the bundle or to nothing: `..`, absolute names and
+links are resolved among the names, never on the disk.
 """
 
 import posixpath
@@ -14,10 +14,16 @@ from i2l.sources.texts import CleanText, clean, decode, looks_like_tex
 
 TEX_SUFFIXES: Final = (".tex", ".ltx", ".latex")
 STYLE_SUFFIXES: Final = (".sty", ".cls", ".def", ".clo", ".cfg", ".tikz")
-_SNIFFED_SUFFIXES: Final = ("", ".txt", ".revtex", ".inc")
+_SNIFFED_SUFFIXES: Final = ("", ".txt", ".revtex", ".inc", ".latex209", ".ams")
 _ROOT: Final = re.compile(r"\\document(?:class|style)\b|\\begin\s*\{document\}|\\magnification\b|\\bye\b")
 _LINK: Final = re.compile(rb"[^\n\r\0{}\\%]{1,200}\n?")
 _MAX_LINKS: Final = 8
+
+
+def is_source_name(name: str) -> bool:
+    """Tell by its name whether a file may be TeX; papers of arXiv are files like `0704.0001` too."""
+    suffix = posixpath.splitext(name)[1].lower()
+    return suffix in TEX_SUFFIXES + STYLE_SUFFIXES + _SNIFFED_SUFFIXES or suffix[1:].isdecimal()
 
 
 class Verdict(NamedTuple):
@@ -37,6 +43,7 @@ class Bundle:
     files: dict[str, bytes] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
     verdicts: list[Verdict] = field(default_factory=list)
+    alone: bool = False  # one file that was given by itself: it must be TeX
     _texts: dict[str, CleanText] = field(default_factory=dict)
 
     def label(self, name: str) -> str:
@@ -79,11 +86,10 @@ class Bundle:
             suffix = posixpath.splitext(name)[1].lower()
             if suffix in STYLE_SUFFIXES or self.find(name) != name:
                 continue
-            if suffix in TEX_SUFFIXES or suffix in _SNIFFED_SUFFIXES or suffix[1:].isdecimal():
-                if looks_like_tex(data) or (suffix in TEX_SUFFIXES and b"\0" not in data):
-                    names.append(name)
-                elif suffix in TEX_SUFFIXES:
-                    self.verdicts.append(Verdict(self.label(name), "not-tex"))
+            if looks_like_tex(data, sure=suffix in TEX_SUFFIXES):
+                names.append(name)
+            elif suffix in TEX_SUFFIXES or self.alone:
+                self.verdicts.append(Verdict(self.label(name), "not-tex"))
         return names
 
     def is_root(self, name: str) -> bool:

@@ -8,15 +8,16 @@ from typing import Final, NamedTuple
 SINGLE: Final = frozenset(["equation", "displaymath", "dmath", "math"])
 # Several lines; the environment says how they stand to each other.
 LINES: Final = frozenset(
-    "align flalign alignat xalignat xxalignat gather multline eqnarray".split()
+    ["align", "flalign", "alignat", "xalignat", "xxalignat", "gather", "multline", "eqnarray"]
 )
 MAX_CHARACTERS: Final = 20_000  # a longer one has lost its end
 UNCLOSED: Final = "unclosed"
 
+_PATIENCE: Final = 100  # formulas without an end
+
 _OPENING: Final = re.compile(r"\\(?:begin\s*\{([^{}]*)\}|([\[(])|[A-Za-z@]+|.)|(\$\$?)", re.DOTALL)
 _STEP: Final = re.compile(r"\\(?:[A-Za-z@]+|.)|\$\$?|[{}]|\n[ \t]*\n", re.DOTALL)
 _CLOSING: Final = {"[": r"\]", "(": r"\)", "$": "$", "$$": "$$"}
-_PARAGRAPH: Final = re.compile(r"\n[ \t]*\n|\\par\b")
 
 
 class Found(NamedTuple):
@@ -43,13 +44,15 @@ def is_math(name: str) -> bool:
 def find_formulas(text: str) -> Iterator[Found | int]:
     """Find every formula of a text; a number is the place of one that never ends."""
     position = 0
-    while match := _OPENING.search(text, position):
+    patience = _PATIENCE  # a text in which nothing closes would be searched for ever
+    while patience and (match := _OPENING.search(text, position)):
         position = match.end()
         name, bracket, dollars = match.groups()
         if name is not None and is_math(name):
             closing = re.compile(rf"\\end\s*\{{{re.escape(name)}\}}")
             end = closing.search(text, position, position + MAX_CHARACTERS)
             if end is None:
+                patience -= 1
                 yield match.start()
                 continue
             found = Found(match.start(), end.end(), position, end.start(), name)
@@ -58,6 +61,7 @@ def find_formulas(text: str) -> Iterator[Found | int]:
             if span is None and mark == "$$":  # an empty formula, or a damaged one
                 span, mark = (position, position), "$"
             if span is None:
+                patience -= 1
                 yield match.start()
                 continue
             environment = mark if dollars else "\\" + mark

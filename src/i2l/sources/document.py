@@ -8,6 +8,7 @@ stay, to be written out formula by formula. Every character knows its file and p
 import posixpath
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -23,6 +24,7 @@ from i2l.sources.texts import CleanText
 MAX_DEPTH: Final = 60  # files and macros inside each other
 MAX_INPUTS: Final = 5_000
 MAX_CALLS: Final = 200_000
+MAX_FAILURES: Final = 200  # definitions and macros that are cut off; each is searched for its end
 MAX_CHARACTERS: Final = 50_000_000
 
 _COMMAND: Final = re.compile(r"\\(?:(begin|end)\s*\{([^{}]*)\}|([A-Za-z@]+)|.)", re.DOTALL)
@@ -37,8 +39,12 @@ _BEHIND: Final = re.compile(
     r"|\\(end)?(equation|displaymath|math|dmath|[fx]?x?lalign|align|alignat|gather|multline|eqnarray)(?![A-Za-z@])"
 )
 _IF_NAME: Final = re.compile(r"\s*\\if([A-Za-z@]+)")
-_INPUTS: Final = frozenset(["input", "include", "subfile", "subfileinclude", "InputIfFileExists", "loadglsentries"])
-_IMPORTS: Final = frozenset(["import", "subimport", "includefrom", "subincludefrom", "inputfrom", "subinputfrom"])
+_INPUTS: Final = frozenset(
+    ["input", "include", "subfile", "subfileinclude", "InputIfFileExists", "loadglsentries"]
+)
+_IMPORTS: Final = frozenset(
+    ["import", "subimport", "includefrom", "subincludefrom", "inputfrom", "subinputfrom"]
+)
 _PACKAGES: Final = {
     "usepackage": ".sty",
     "RequirePackage": ".sty",
@@ -85,7 +91,9 @@ class Document:
         index = max(0, bisect_right(self.starts, position) - 1)
         place = self.places[index]
         if place.call_end is not None:
-            return place.file, place.text.place(place.offset if opening else place.call_end - 1) + (not opening)
+            return place.file, place.text.place(place.offset if opening else place.call_end - 1) + (
+                not opening
+            )
         inside = place.offset + position - self.starts[index]
         return place.file, place.text.place(inside) + (not opening)
 
@@ -117,7 +125,7 @@ class DocumentReader:
         self.switches: dict[str, tuple[str, bool]] = {}
         self.conditions: list[bool | None] = []  # those that are open; None: it may hold or not
         self.written: list[str] = []
-        self.length = self.num_inputs = self.num_calls = 0
+        self.length = self.num_inputs = self.num_calls = self.num_failures = 0
         self.document = Document("", [], [], [])
         self.stack: list[_Frame] = []
         self._push_file(root, silent=False, folder=self.root_folder)
@@ -200,7 +208,12 @@ class DocumentReader:
             return False
         looped = any(each.file == found and each.call is None for each in self.stack)
         self.num_inputs += 1
-        if looped or len(self.stack) > MAX_DEPTH or self.num_inputs > MAX_INPUTS or self.length > MAX_CHARACTERS:
+        if (
+            looped
+            or len(self.stack) > MAX_DEPTH
+            or self.num_inputs > MAX_INPUTS
+            or self.length > MAX_CHARACTERS
+        ):
             self._verdict(frame, start, "input-loop", name)
             return False
         silent = frame.silent or found.endswith(STYLE_SUFFIXES)
@@ -209,7 +222,7 @@ class DocumentReader:
 
     def _call(self, frame: _Frame, start: int, end: int, macro: Macro) -> bool:
         """Go on in the text that a macro stands for."""
-        if frame.silent:
+        if frame.silent or self.num_failures > MAX_FAILURES:
             return False
         self.num_calls += 1
         if len(self.stack) > MAX_DEPTH or self.num_calls > MAX_CALLS or self.length > MAX_CHARACTERS:
@@ -220,6 +233,7 @@ class DocumentReader:
         try:
             text = join(piece.text for piece in fill(macro, read_arguments(macro, reader, place), place))
         except FormulaError:
+            self.num_failures += 1
             return False
         self._leave(frame, start, reader.position)
         call = frame.call or (start, reader.position)
@@ -227,8 +241,11 @@ class DocumentReader:
         return True
 
     def _define(self, frame: _Frame, start: int, end: int, name: str) -> bool:
+        if self.num_failures > MAX_FAILURES:
+            return False
         found = read_definition(frame.text, name, end)
         if found is None:
+            self.num_failures += 1
             return False
         self._leave(frame, start, found.end)
         found = _spell_environments(found)
@@ -254,7 +271,11 @@ class DocumentReader:
         depth = 0
         for text in macro.body:
             depth += (text == "{") - (text == "}")
-            if text in (r"\[", r"\]") or (depth == 0 and text in ("$", r"\(", r"\)")) or text[1:] in self.openers:
+            if (
+                text in (r"\[", r"\]")
+                or (depth == 0 and text in ("$", r"\(", r"\)"))
+                or text[1:] in self.openers
+            ):
                 return True
         named = _EDGE.findall("".join(macro.body))
         if any(is_math(name) or name in self.environments for name in named):
@@ -386,7 +407,7 @@ def _spell(match: re.Match[str]) -> str:
     return rf"\{'end' if match[1] or match[3] else 'begin'}{{{name}}}" if is_math(name) else match.group()
 
 
-_ACTIONS: Final = {
+_ACTIONS: Final[dict[str, Callable[[DocumentReader, _Frame, int, int, str], bool]]] = {
     **dict.fromkeys(DEFINING, DocumentReader._define),
     **dict.fromkeys(_INPUTS, DocumentReader._input),
     **dict.fromkeys(_IMPORTS, DocumentReader._import),

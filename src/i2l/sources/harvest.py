@@ -1,8 +1,7 @@
 """The formulas of a bundle: every document of it is read, every formula found, its macros written out."""
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from i2l.formulas.definitions import add_definition
@@ -17,6 +16,9 @@ from i2l.sources.known import DIAGRAMS, find_unknown
 from i2l.sources.parts import is_empty, split_parts, strip_marks
 from i2l.sources.scopes import scope_ends
 from i2l.sources.standins import replace_environments, stand_ins
+
+_ENDLESS: Final = "macro-never-ends"
+_PATIENCE: Final = 50  # formulas of a document whose macros never end
 
 
 class Formula(NamedTuple):
@@ -48,12 +50,10 @@ def harvest(bundle: Bundle, options: HarvestOptions) -> Iterator[Formula | Verdi
     seen: set[tuple[str, int, int]] = set()
     reached: set[str] = set()
     borrowed: dict[str, Macro] = {}
-    documents = 0
     for name in roots:
         reader = DocumentReader(bundle, name)
         document = reader.read()
         reached |= document.files
-        documents += 1
         borrowed = reader.definitions | borrowed
         yield from _formulas(bundle, document, {}, options, seen)
     # Chapters whose book is not here, or that it leaves out: they get the macros of all that is here.
@@ -75,6 +75,7 @@ def _formulas(
     seen: set[tuple[str, int, int]],
 ) -> Iterator[Formula | Verdict]:
     meanings = Meanings(document, stand_ins() | given)
+    patience = _PATIENCE
     for found in find_formulas(document.text):
         start = found if isinstance(found, int) else found.start
         if isinstance(found, int):
@@ -90,10 +91,14 @@ def _formulas(
         seen.add((file, first, last))
         for formula in _write_out(body, found, meanings.at(start), options):
             if isinstance(formula, Verdict):
+                patience -= formula.verdict == _ENDLESS
                 yield formula._replace(file=bundle.label(file), span=(first, last))
             else:
                 latex, used = formula
                 yield Formula(latex, found.environment, bundle.label(file), (first, last), used)
+        if not patience:
+            yield Verdict(bundle.label(file), "given-up", "too many macros never end", (last, last))
+            return
 
 
 class Meanings:
@@ -112,6 +117,7 @@ class Meanings:
         self._next = 0
         self._macros = Macros(dict(given))
         self._former: list[tuple[int, str, Macro | None]] = []  # until where, and what it meant before
+        self._soonest = len(document.text) + 1  # where the first of them comes back
 
     def at(self, position: int) -> Macros:
         """Give the macros that hold at a position."""
@@ -122,6 +128,7 @@ class Meanings:
             if self._next in self._ends:
                 name = event.definition.name
                 self._former.append((self._ends[self._next], name, definitions.get(name)))
+                self._soonest = min(self._soonest, self._ends[self._next])
             add_definition(definitions, event.definition._replace(weak=False))
             self._next += 1
         self._restore(position)
@@ -129,7 +136,7 @@ class Meanings:
 
     def _restore(self, position: int) -> None:
         """Undo the definitions whose group has ended, the last first."""
-        if not self._former or min(end for end, _, _ in self._former) > position:
+        if self._soonest > position or not self._former:
             return
         for end, name, macro in reversed(self._former):
             if end <= position:
@@ -138,6 +145,7 @@ class Meanings:
                 else:
                     self._macros.definitions[name] = macro
         self._former = [former for former in self._former if former[0] > position]
+        self._soonest = min((end for end, _, _ in self._former), default=self._soonest + position)
 
 
 def _write_out(
@@ -160,9 +168,8 @@ def _write_out(
         yield Verdict("", "undefined-command", unknown)
     else:
         for part in split_parts(latex, rows=options.rows):
-            if plain in LINES and not options.rows:
-                part = rf"\begin{{{found.environment}}}{part}\end{{{found.environment}}}"
-            yield part, used
+            whole = plain in LINES and not options.rows
+            yield rf"\begin{{{found.environment}}}{part}\end{{{found.environment}}}" if whole else part, used
 
 
 def describe(macro: Macro) -> str:

@@ -1,14 +1,12 @@
 """The commands and environments that TeX knows in a formula, with amsmath, amssymb, bm and mathrsfs loaded.
 
-`python -m benchmarks.extract --known` makes the list of commands from the files of LaTeX and those packages, and
-asks TeX which of the names it knows.
+The names were taken from the files of LaTeX and of those packages, and TeX was asked which of them it knows.
 """
 
 import re
 from typing import Final
 
-COMMANDS: Final = frozenset(
-    r"""
+_COMMANDS: Final = r"""
     tiny scriptsize footnotesize small large Large LARGE huge Huge cite footnote pageref of
     AA AE Acute Alph AmS AmSfont And ArgumentSpecification Arrowvert Bar Bbb Bbbk Big Bigg Biggl Biggm Biggr
     Bigl Bigm Bigr BooleanFalse BooleanTrue Box Breve Bumpeq Cap CaseSwitch Check CheckCommand
@@ -165,16 +163,15 @@ COMMANDS: Final = frozenset(
     vec vector vee veebar veqno verb verbatim verbvisiblespace vert vfil vfilneg vfuzz vglue vline vphantom
     vrule vsize vskip vspace vsplit vss vtop wd wedge widehat widetilde widowpenalties widowpenalty wlog wp
     wr xdef xi xleaders xleftarrow xrightarrow year yen zeta
-    """.split()
-)
-ENVIRONMENTS: Final = frozenset(
-    """
+"""
+COMMANDS: Final = frozenset(_COMMANDS.split())
+_ENVIRONMENTS: Final = """
     array tabular matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix smallmatrix cases aligned alignedat gathered
-    split subarray multlined minipage align align* flalign flalign* alignat alignat* xalignat xalignat*
+    split subarray minipage align align* flalign flalign* alignat alignat* xalignat xalignat*
     xxalignat gather gather* multline multline* eqnarray eqnarray* equation equation* displaymath math
     picture center
-    """.split()
-) - {"multlined"}
+"""
+ENVIRONMENTS: Final = frozenset(_ENVIRONMENTS.split())
 # What draws something else than a formula, with commands of its own.
 DIAGRAMS: Final = re.compile(
     r"\\(?:begin\s*\{(?:tikz|CD\}|xy\}|feyn|pspicture|prooftree|forest|picture|axis|diagram|circuitikz|dynkin)"
@@ -186,7 +183,8 @@ _NAMES: Final = re.compile(r"\\(?:begin\s*\{([^{}]*)\}|([A-Za-z]+)|.)", re.DOTAL
 
 def find_unknown(latex: str) -> str | None:
     """Name the first command or environment of a formula that TeX does not know."""
-    for environment, command in _NAMES.findall(latex):
+    for match in _NAMES.finditer(latex):
+        environment, command = match[1], match[2]
         if command and command not in COMMANDS:
             return f"\\{command}"
         if environment and environment not in ENVIRONMENTS:

@@ -13,6 +13,7 @@ _MARKS: Final = re.compile(
 )
 _STEP: Final = re.compile(r"\\(?:begin|end)\s*\{[^{}]*\}|\\(?:[A-Za-z]+|.)|[{}]", re.DOTALL)
 _BREAK: Final = re.compile(r"\\\\\s*\*?\s*(?:\[[^\]]*\])?")
+_LAST_BREAKS: Final = re.compile(r"(?:\\\\\s*(?:\[[^\]]*\])?\s*)+$")  # as before a text between lines
 _TEXT_BETWEEN: Final = frozenset([r"\intertext", r"\shortintertext"])
 
 
@@ -49,11 +50,7 @@ def split_parts(latex: str, *, rows: bool) -> Iterator[str]:
 
 
 def _part(text: str, rows: bool) -> Iterator[str]:
-    text = text.strip()
-    if rows:
-        text = _without_columns(text)
-    else:
-        text = re.sub(r"(?:\\\\\s*(?:\[[^\]]*\])?\s*)+$", "", text)  # the break before a text
+    text = _without_columns(text.strip()) if rows else _LAST_BREAKS.sub("", text.strip())
     if not is_empty(text):
         yield text
 

@@ -1,6 +1,7 @@
 """How long a definition holds: to the end of the group that it stands in, as in TeX."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -11,35 +12,36 @@ _OPENING: Final = frozenset(["{", "bgroup", "begingroup"])
 
 
 def scope_ends(text: str, positions: Sequence[int]) -> list[int]:
-    """Give for each position, in rising order, where the group around it ends; the text's end if there is none."""
+    """Say for each position, in rising order, where the group around it ends, or the whole text."""
     ends = [len(text)] * len(positions)
-    if not positions:
-        return ends
     groups: list[tuple[str, list[int]]] = []  # what opened each group, and which positions stand in it
-    waiting = 0
+    names: Counter[str] = Counter()  # of the environments that are open
+    waiting = num_open = 0
     for match in _EDGE.finditer(text):
         while waiting < len(positions) and positions[waiting] <= match.start():
             if groups:
                 groups[-1][1].append(waiting)
+                num_open += 1
             waiting += 1
-        if waiting == len(positions) and not any(members for _, members in groups):
+        if waiting == len(positions) and not num_open:
             break
         edge, environment, command, brace = match.groups()
+        closed = None
         if edge == "begin":
             groups.append((environment, []))
-        elif edge == "end":
-            if any(opened == environment for opened, _ in groups):
-                while _close(groups, match.start(), ends) != environment:
-                    pass
+            names[environment] += 1
         elif (brace or command) in _OPENING:
             groups.append(("{", []))
+        elif edge == "end" and names[environment]:
+            closed = environment
         elif (brace or command) and groups and groups[-1][0] == "{":
-            _close(groups, match.start(), ends)
+            closed = "{"
+        while closed is not None:
+            opened, members = groups.pop()
+            names[opened] -= 1
+            num_open -= len(members)
+            for member in members:
+                ends[member] = match.start()
+            if opened == closed:
+                closed = None
     return ends
-
-
-def _close(groups: list[tuple[str, list[int]]], position: int, ends: list[int]) -> str:
-    opened, members = groups.pop()
-    for member in members:
-        ends[member] = position
-    return opened

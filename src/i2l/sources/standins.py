@@ -56,9 +56,11 @@ _DEFINITIONS: Final = r"""
 \def\Braket#1{\left\langle #1\right\rangle}
 \def\set#1{\{#1\}}
 \def\Set#1{\left\{#1\right\}}
-\NewDocumentCommand\pdv{s o m g}{\IfValueTF{#4}{\frac{\partial\IfValueT{#2}{^{#2}}#3}{\partial #4\IfValueT{#2}{^{#2}}}}{\frac{\partial\IfValueT{#2}{^{#2}}}{\partial #3\IfValueT{#2}{^{#2}}}}}
-\NewDocumentCommand\dv{s o m g}{\IfValueTF{#4}{\frac{\mathrm{d}\IfValueT{#2}{^{#2}}#3}{\mathrm{d}#4\IfValueT{#2}{^{#2}}}}{\frac{\mathrm{d}\IfValueT{#2}{^{#2}}}{\mathrm{d}#3\IfValueT{#2}{^{#2}}}}}
-\NewDocumentCommand\odv{s o m g}{\frac{\mathrm{d}#3}{\mathrm{d}#4}}
+\def\i@over#1#2#3#4{\IfValueTF{#4}{\frac{#1\IfValueT{#2}{^{#2}}#3}{#1#4\IfValueT{#2}{^{#2}}}}%
+  {\frac{#1\IfValueT{#2}{^{#2}}}{#1#3\IfValueT{#2}{^{#2}}}}}
+\NewDocumentCommand\pdv{s o m g}{\i@over{\partial}{#2}{#3}{#4}}
+\NewDocumentCommand\dv{s o m g}{\i@over{\mathrm{d}}{#2}{#3}{#4}}
+\let\odv\dv
 \def\dd#1{\mathrm{d}#1}
 \def\abs#1{\left|#1\right|}
 \def\norm#1{\left\|#1\right\|}

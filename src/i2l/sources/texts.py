@@ -11,7 +11,9 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_DECLARED: Final = re.compile(rb"\\(?:usepackage|RequirePackage)\s*\[([A-Za-z0-9-]+)\]\s*\{inputenc\}|\\inputencoding\{(\w+)\}")
+_DECLARED: Final = re.compile(
+    rb"\\(?:usepackage|RequirePackage)\s*\[([A-Za-z0-9-]+)\]\s*\{inputenc\}|\\inputencoding\{(\w+)\}"
+)
 _ENCODINGS: Final = {
     "latin1": "latin-1",
     "latin2": "iso-8859-2",
@@ -33,9 +35,9 @@ _VERBATIM: Final = (
 )
 # One pass: what may hold a percent sign that opens no comment comes before the comment.
 _LEFT_OUT: Final = re.compile(
-    r"\\(?:begin\s*\{(?P<name>(?:" + _VERBATIM + r")\*?)\}.*?\\end\s*\{(?P=name)\}"
-    r"|(?:verb|lstinline)\*?(?P<bar>[^A-Za-z*\s{])[^\n]*?(?P=bar)"
-    r"|(?:url|path|nolinkurl)\s*\{[^{}\n]*\})"
+    r"\\(?:begin\s*\{(?P<verbatim>(?:" + _VERBATIM + r")\*?)\}"
+    r"|(?:verb|lstinline)\*?(?P<bar>[^A-Za-z*\s{])[^\n]{0,500}?(?P=bar)"
+    r"|(?:url|path|nolinkurl)\s*\{[^{}\n]{0,2000}\})"
     r"|(?P<kept>\\.)"
     r"|%[^\n]*(?:\n[ \t]*+(?!\n))?",
     re.DOTALL,
@@ -64,12 +66,14 @@ def _lines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def looks_like_tex(data: bytes) -> bool:
-    """Tell whether bytes of an unknown kind are TeX."""
+def looks_like_tex(data: bytes, *, sure: bool = False) -> bool:
+    """Tell whether bytes are TeX; with `sure` they are unless they are something else for certain."""
     head = data[:_SNIFFED_BYTES]
-    if head.startswith(_BINARY) or b"\0" in head.replace(b"\0\\", b"").replace(b"\\\0", b""):
-        return head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return bool(_TEX.search(head))
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return True
+    if head.startswith(_BINARY) or b"\0" in head:
+        return False
+    return sure or bool(_TEX.search(head))
 
 
 @dataclass(frozen=True)
@@ -92,15 +96,24 @@ def clean(text: str) -> CleanText:
     starts: list[int] = []
     places: list[int] = []
     length = position = 0
-    for match in _LEFT_OUT.finditer(text):
-        if match["kept"]:
+    search_from = 0
+    endless: set[str] = set()  # verbatim text that nothing closes is text like any other
+    while match := _LEFT_OUT.search(text, search_from):
+        end = match.end()
+        name = match["verbatim"]
+        if name:
+            closing = -1 if name in endless else text.find(f"\\end{{{name}}}", end)
+            if closing < 0:
+                endless.add(name)
+            end = closing + len(name) + 6
+        search_from = match.end()
+        if match["kept"] or (name and end < search_from):
             continue
-        if match.start() > position:
-            kept.append(text[position : match.start()])
-            starts.append(length)
-            places.append(position)
-            length += match.start() - position
-        position = match.end()
+        kept.append(text[position : match.start()])
+        starts.append(length)
+        places.append(position)
+        length += match.start() - position
+        position = search_from = end
     kept.append(text[position:])
     starts.append(length)
     places.append(position)
