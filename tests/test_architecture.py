@@ -8,7 +8,18 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "i2l"
-FLOW = ["formulas", "images", "dataset", "model", "training", "inference", "evaluation", "explain", "web"]
+FLOW = [
+    "formulas",
+    "sources",
+    "images",
+    "dataset",
+    "model",
+    "training",
+    "inference",
+    "evaluation",
+    "explain",
+    "web",
+]
 OPEN_TO_ALL = {"errors", "config", "files", ""}
 MAX_MODULE_LINES = 400
 

@@ -14,6 +14,7 @@ from i2l.cli.compose import compose
 from i2l.cli.evaluate import evaluate
 from i2l.cli.explain import explain
 from i2l.cli.export import export
+from i2l.cli.extract import extract
 from i2l.cli.normalize import normalize
 from i2l.cli.parts import parts
 from i2l.cli.read import read
@@ -34,6 +35,7 @@ for command in (
     normalize,
     parts,
     compose,
+    extract,
     render,
     build,
     train,

@@ -22,12 +22,13 @@ from i2l.dataset.draw import check_styles
 from i2l.dataset.engines import Engine, LocalEngine, RayEngine
 from i2l.dataset.filters import UNASSIGNED, select_lines
 from i2l.dataset.format import CARD_FILE, FORMAT, VERDICTS_FILE, VOCABULARY_FILE, DatasetReader
+from i2l.dataset.origins import StoredNames, origins_writer
 from i2l.dataset.progress import BuildProgress
 from i2l.dataset.recipes import SPLITS, Recipe
 from i2l.dataset.report import write_report
 from i2l.dataset.settle import VERDICTS, Settlement, count_tokens, settle
 from i2l.dataset.shards import ShardOptions, lay_out_pages, lay_out_shards, write_pages, write_shard
-from i2l.dataset.sources import LineNames, Source, file_sha256
+from i2l.dataset.sources import LineNames, Origin, Source, file_sha256
 from i2l.dataset.stages import LINES, SELECTED, StageOptions, normalize_part, render_part
 from i2l.dataset.work import (
     BuildError,
@@ -198,24 +199,33 @@ class _Build:
         if not done.exists():
             check_styles(self.options.recipe.styles)  # before any work, and once
             num_lines = [0] * len(self.sources)
-            lines = self.read_sources(num_lines)
-            index = 0
-            while rows := list(islice(lines, self.options.part_lines)):
-                write_part(self.folder.part("lines", index), pa.Table.from_pylist(rows, schema=LINES))
-                index += 1
+            with origins_writer(self.folder.result, self.sources) as write_origin:
+                lines = self.read_sources(num_lines, write_origin)
+                index = 0
+                while rows := list(islice(lines, self.options.part_lines)):
+                    write_part(self.folder.part("lines", index), pa.Table.from_pylist(rows, schema=LINES))
+                    index += 1
             with atomic_write(done) as file:
                 json.dump(num_lines, file)
         num_lines = json.loads(done.read_text(encoding="utf-8"))
         if sum(num_lines) == 0:
             raise BuildError("The inputs hold no lines.")
-        return LineNames(names=[source.name for source in self.sources], num_lines=num_lines)
+        names = [source.name for source in self.sources]
+        if not any(source.extracted for source in self.sources):
+            return LineNames(names=names, num_lines=num_lines)
+        origins = StoredNames(self.folder, part_lines=self.options.part_lines)
+        return LineNames(names=names, num_lines=num_lines, origins=origins)
 
-    def read_sources(self, num_lines: list[int]) -> Iterator[dict[str, object]]:
+    def read_sources(
+        self, num_lines: list[int], write_origin: Callable[[Origin], None]
+    ) -> Iterator[dict[str, object]]:
         for index, source in enumerate(self.sources):
             split = UNASSIGNED if source.split is None else SPLITS.index(source.split)
-            for line in source.lines():
+            for line in source.records():
                 num_lines[index] += 1
-                yield {"split": split, "text": line}
+                if line.origin is not None:
+                    write_origin(line.origin)
+                yield {"split": split, "text": line.text, "name": line.origin and line.origin.id}
 
     def run_parts(self, title: str, stage: str, task: Callable[[int], None]) -> None:
         """Run a stage over the parts of the input that are still missing."""

@@ -1,12 +1,14 @@
-"""Where formulas come from: lists of them, and the im2latex-100k dataset as published."""
+"""Where formulas come from: lists of them, what `i2l extract` wrote, and im2latex-100k as published."""
 
 import hashlib
+import json
 import os
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 from i2l.dataset.recipes import TEST, TRAIN, VAL
 from i2l.errors import I2LError
@@ -25,9 +27,27 @@ class InputError(I2LError):
     """Inputs that are missing or are not what they should be."""
 
 
+class Origin(NamedTuple):
+    """Where a formula of an extracted list stood, and the macros that were written out in it."""
+
+    id: str
+    file: str
+    start: int
+    end: int
+    environment: str
+    macros: str  # names and texts, as JSON
+
+
+class Line(NamedTuple):
+    """One line of an input: the formula, and where it came from if the input says so."""
+
+    text: bytes
+    origin: Origin | None = None
+
+
 @dataclass(frozen=True)
 class Source:
-    """One input file. Its lines are formulas or, with `formulas`, name lines of that other file."""
+    """One input file: formulas, objects of an extracted list, or, with `formulas`, lines of that other file."""
 
     path: Path
     split: str | None  # None: to be drawn by the seed
@@ -39,12 +59,21 @@ class Source:
         """List every file this source reads."""
         return [self.path] if self.formulas is None else [self.path, self.formulas]
 
+    @property
+    def extracted(self) -> bool:
+        """Whether the file is a list that `i2l extract` wrote."""
+        return self.path.name.removesuffix(".xz").removesuffix(".gz").endswith(".jsonl")
+
     def lines(self) -> Iterator[bytes]:
+        """Give the formulas one by one, without what is known of them besides; as `records` does."""
+        return (record.text for record in self.records())
+
+    def records(self) -> Iterator[Line]:
         """Give the formulas one by one, as they stand in the file, in UTF-8 if they are text at all.
 
         Raises:
             LinesError: if a file is missing or damaged.
-            InputError: if a line names a formula that is not there.
+            InputError: if a line names a formula that is not there, or is no object with one.
         """
         # the published list is ISO-8859-1
         formulas = None
@@ -53,17 +82,29 @@ class Source:
         for number, line in enumerate(read_lines(self.path), start=1):
             if self.limit is not None and number > self.limit:
                 return
-            yield line if formulas is None else _named_formula(formulas, line, self.path, number)
+            if formulas is not None:
+                yield Line(_named_formula(formulas, line, self.path, number))
+            else:
+                yield _extracted_line(line, self.path, number) if self.extracted else Line(line)
 
 
 class LineNames:
-    """Names every line `file:line`, from its number over all inputs."""
+    """Names every line, from its number over all inputs: by its origin if it has one, else `file:line`."""
 
-    def __init__(self, *, names: Sequence[str], num_lines: Sequence[int]) -> None:
+    def __init__(
+        self,
+        *,
+        names: Sequence[str],
+        num_lines: Sequence[int],
+        origins: Callable[[int], str | None] = lambda _: None,
+    ) -> None:
         self._names = names
         self._starts = [0, *accumulate(num_lines)]
+        self._origins = origins
 
     def __getitem__(self, number: int) -> str:
+        if (origin := self._origins(number)) is not None:
+            return origin
         source = bisect_right(self._starts, number) - 1
         return f"{self._names[source]}:{number - self._starts[source] + 1}"
 
@@ -87,7 +128,7 @@ def text_sources(
     pool = None if val is None and test is None else TRAIN
     given = [(path, pool) for path in formulas]
     given += [(path, split) for path, split in ((val, VAL), (test, TEST)) if path is not None]
-    names = _distinct_names([path for path, _ in given])
+    names = distinct_names([path for path, _ in given])
     sources = []
     for (path, split), name in zip(given, names, strict=True):
         if limit is not None and split == pool:
@@ -139,6 +180,21 @@ def _named_formula(formulas: list[bytes], line: bytes, path: Path, number: int) 
     return formulas[int(index)]
 
 
+def _extracted_line(line: bytes, path: Path, number: int) -> Line:
+    """Read one object of an extracted list."""
+    try:
+        row = json.loads(line)
+        start, end = row["span"]
+        place = f"{row['file']}:{start:d}-{end:d}"
+        macros = json.dumps(row.get("macros", {}), sort_keys=True)
+        origin = Origin(place, row["file"], start, end, row.get("environment", ""), macros)
+        return Line(row["latex"].replace("\n", " ").encode(errors="replace"), origin)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{path}, line {number} is not an object with latex, file and span, as `i2l extract` writes them."
+        ) from error
+
+
 def _first_existing(folder: Path, names: Sequence[str]) -> Path:
     for name in names:
         if (folder / name).is_file():
@@ -146,7 +202,7 @@ def _first_existing(folder: Path, names: Sequence[str]) -> Path:
     raise InputError(f"{folder} is not im2latex-100k: it holds none of {', '.join(names)}.")
 
 
-def _distinct_names(paths: Sequence[Path]) -> list[str]:
+def distinct_names(paths: Sequence[Path]) -> list[str]:
     """Give each file its name, with as many parent folders as it takes to tell the files apart."""
     full = [Path(os.path.abspath(path)) for path in paths]
     if len(set(full)) < len(full):

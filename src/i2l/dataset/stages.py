@@ -25,7 +25,8 @@ from i2l.images.styles import Style
 TOO_WIDE, TOO_HIGH, NO_INK = "too-wide", "too-high", "no-ink"
 MIN_FREE_BYTES = 1 << 24  # with less room than this TeX may have failed for want of it
 
-LINES = pa.schema([("split", pa.uint8()), ("text", pa.binary())])
+# the name is null where the line's number gives it
+LINES = pa.schema([("split", pa.uint8()), ("text", pa.binary()), ("name", pa.string())])
 NORMALIZED = pa.schema(
     [
         ("reason", pa.uint8()),  # position in EARLY_REASONS

@@ -1,0 +1,91 @@
+"""The environments that hold formulas, and finding each formula in the text of a document."""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+# One formula; it is written without its environment.
+SINGLE: Final = frozenset(["equation", "displaymath", "dmath", "math"])
+# Several lines; the environment says how they stand to each other.
+LINES: Final = frozenset(
+    ["align", "flalign", "alignat", "xalignat", "xxalignat", "gather", "multline", "eqnarray"]
+)
+MAX_CHARACTERS: Final = 20_000  # a longer one has lost its end
+UNCLOSED: Final = "unclosed"
+
+_PATIENCE: Final = 100  # formulas without an end
+
+_OPENING: Final = re.compile(r"\\(?:begin\s*\{([^{}]*)\}|([\[(])|[A-Za-z@]+|.)|(\$\$?)", re.DOTALL)
+_STEP: Final = re.compile(r"\\(?:[A-Za-z@]+|.)|\$\$?|[{}]|\n[ \t]*\n", re.DOTALL)
+_CLOSING: Final = {"[": r"\]", "(": r"\)", "$": "$", "$$": "$$"}
+
+
+class Found(NamedTuple):
+    """A formula in a text: its whole span, the span of its body, and what it stands in."""
+
+    start: int
+    end: int
+    body_start: int
+    body_end: int
+    environment: str  # the name of the environment, or one of \\[ $$ \\( $
+
+    @property
+    def inline(self) -> bool:
+        """Whether it stands in a line of text."""
+        return self.environment in (r"\(", "$", "math")
+
+
+def is_math(name: str) -> bool:
+    """Tell whether an environment holds a formula."""
+    plain = name.rstrip("*")
+    return plain in SINGLE or plain in LINES
+
+
+def find_formulas(text: str) -> Iterator[Found | int]:
+    """Find every formula of a text; a number is the place of one that never ends."""
+    position = 0
+    patience = _PATIENCE  # a text in which nothing closes would be searched for ever
+    while patience and (match := _OPENING.search(text, position)):
+        position = match.end()
+        name, bracket, dollars = match.groups()
+        if name is not None and is_math(name):
+            closing = re.compile(rf"\\end\s*\{{{re.escape(name)}\}}")
+            end = closing.search(text, position, position + MAX_CHARACTERS)
+            if end is None:
+                patience -= 1
+                yield match.start()
+                continue
+            found = Found(match.start(), end.end(), position, end.start(), name)
+        elif mark := bracket or dollars:
+            span = _find_end(text, position, mark)
+            if span is None and mark == "$$":  # an empty formula, or a damaged one
+                span, mark = (position, position), "$"
+            if span is None:
+                patience -= 1
+                yield match.start()
+                continue
+            environment = mark if dollars else "\\" + mark
+            found = Found(match.start(), span[1], position, span[0], environment)
+        else:
+            continue
+        yield found
+        position = found.end
+
+
+def _find_end(text: str, position: int, mark: str) -> tuple[int, int] | None:
+    """Find the end of a formula outside of all braces that were opened in it."""
+    closing = _CLOSING[mark]
+    depth = 0
+    for match in _STEP.finditer(text, position, position + MAX_CHARACTERS):
+        step = match.group()
+        if depth == 0 and (step == closing or (closing == "$" and step == "$$")):
+            return match.start(), match.start() + len(closing)
+        if step == "{":
+            depth += 1
+        elif step == "}":
+            depth -= 1
+            if depth < 0:
+                return None
+        elif step[0] == "\n" and mark in ("$", "("):
+            return None
+    return None
