@@ -51,7 +51,7 @@ def some_predictions(number):
 
 
 def evaluate(pairs, **options):
-    return evaluate_pairs(pairs, options=EvaluationOptions(rounds=10, processes=1, **options), source={})
+    return evaluate_pairs(pairs, options=EvaluationOptions(rounds=10, jobs=1, **options), source={})
 
 
 @pytest.mark.tex

@@ -1,6 +1,7 @@
 """A model tried on samples: batches change nothing, what does not fit is said, hashes tell models apart."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,19 +99,23 @@ def test_hashes_tell_models_apart(checkpoint):
 def test_trial_on_a_dataset(checkpoint, small_build, tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(f"x + {a} = {b}" for a in "abcdef" for b in "abcdef"))
     dataset = small_build(text_sources([tmp_path / "a.txt"]))
-    samples = load_split(dataset.path, "train", limit=6, jobs=1)
+    samples = load_split(dataset.path, "train", canvas_shape=(66, 98), limit=6, jobs=1)
     assert len(samples.images) == len(samples.targets) == 6
+    samples = replace(
+        samples, names=[*samples.names, "wide:1"], targets=[*samples.targets, "W"], num_unreadable=1
+    )
     read_options = ReadOptions(beam_width=1, device="cpu")
     reader = BatchReader(checkpoint(dataset.vocabulary), read_options)
     trial = try_model(
         reader,
         samples,
         out=tmp_path / "out",
-        options=EvaluationOptions(canonical=False, render=False, rounds=10, processes=1),
+        options=EvaluationOptions(canonical=False, render=False, rounds=10, jobs=1),
     )
     result = trial.evaluation.result
     assert [" ".join(tokens) for tokens in result.targets] == samples.targets
-    assert [" ".join(tokens) for tokens in result.predictions] == reader.read(samples.images)
+    assert [" ".join(tokens) for tokens in result.predictions] == [*reader.read(samples.images), ""]
+    assert result.faults["image too large at the model's scale, or nothing on it"] == ["wide:1"]
     save_results(result, tmp_path / "results.json")
     source = json.loads((tmp_path / "results.json").read_text())["source"]
     assert len(source["model"]["sha256"]) == len(source["dataset"]["sha256"]) == 64
@@ -154,7 +159,7 @@ def test_trial_on_a_folder(checkpoint, tmp_path):
         BatchReader(checkpoint(Vocabulary.from_formula_tokens(TOKENS)), read_options),
         find_pictures(folder, labels),
         out=tmp_path / "out",
-        options=EvaluationOptions(canonical=False, render=False, rounds=10, processes=1),
+        options=EvaluationOptions(canonical=False, render=False, rounds=10, jobs=1),
     )
     result = trial.evaluation.result
     assert len(result) == 5

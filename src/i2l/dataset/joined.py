@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from i2l.dataset.draw import PAPER_TEXT
 from i2l.dataset.format import DatasetReader, Split
 from i2l.dataset.pixels import PixelBuffer
-from i2l.dataset.prepared import PreparedSplit
+from i2l.dataset.prepared import PreparedSplit, open_split
 from i2l.dataset.recipes import TRAIN
 from i2l.formulas.vocabulary import SPECIAL_TOKENS, Vocabulary
 
@@ -56,15 +55,10 @@ class JoinedDataset:
         Images that must be prepared are, by so many processes; one for each core if None.
         """
         having = [reader for reader in self._readers if name in reader.splits]
-        if name != TRAIN or len(having) == 1:
-            return self._prepared(having[0].split(name), jobs)
-        return JoinedSplit([self._prepared(reader.split(name), jobs) for reader in having])
-
-    def _prepared(self, split: Split, jobs: int | None) -> Split | PreparedSplit:
-        """Prepare the images, unless all are in the paper's style, which comes out as it goes in."""
-        if set(split.styles) == {PAPER_TEXT}:
-            return split
-        return PreparedSplit(split, canvas_shape=self._canvas_shape, jobs=jobs)
+        if name != TRAIN:
+            having = having[:1]
+        parts = [open_split(reader, name, canvas_shape=self._canvas_shape, jobs=jobs) for reader in having]
+        return parts[0] if len(parts) == 1 else JoinedSplit(parts)
 
 
 class JoinedSplit:
@@ -75,6 +69,7 @@ class JoinedSplit:
         self.formulas = [formula for part in parts for formula in part.formulas]
         self.ids = [sample_id for part in parts for sample_id in part.ids]
         self.sizes = np.concatenate([part.sizes for part in parts])
+        self.left_out = [sample_id for part in parts for sample_id in part.left_out]
 
     def load_all(self, *, jobs: int | None = None) -> PixelBuffer:
         """Give the pixels of all samples."""

@@ -45,7 +45,7 @@ class EvaluationOptions:
     canonical: bool = True  # put both sides into canonical tokens first
     render: bool = True  # compare pictures too
     rounds: int = ROUNDS  # of resampling
-    processes: int = os.cpu_count() or 1
+    jobs: int = os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -112,15 +112,15 @@ def evaluate_pairs(
 
 
 def _compare_all(formulas: Sequence[tuple[str, str]], options: EvaluationOptions) -> Iterator[_Compared]:
-    size = min(max(len(formulas) // (2 * options.processes), _CHUNK[0]), _CHUNK[1])
+    size = min(max(len(formulas) // (2 * options.jobs), _CHUNK[0]), _CHUNK[1])
     chunks = [formulas[start : start + size] for start in range(0, len(formulas), size)]
     compare = partial(_compare_chunk, canonical=options.canonical, render=options.render)
-    if options.processes <= 1 or len(chunks) <= 1:
+    if options.jobs <= 1 or len(chunks) <= 1:
         yield from map(compare, chunks)
         return
     # Spawned, not forked: the caller may hold a model, with the threads of its libraries.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.processes, mp_context=context) as pool:
+    with ProcessPoolExecutor(options.jobs, mp_context=context) as pool:
         yield from pool.map(compare, chunks)
 
 

@@ -23,13 +23,14 @@ from i2l.formulas.tokens import FormulaError
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.canvas import place_on_canvas
 from i2l.images.open import ImageSource
-from i2l.images.prepare import PreparedImage, prepare_image
+from i2l.images.prepare import NotAFormulaError, PreparedImage, prepare_image
 from i2l.inference import BEAM_WIDTH
 from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
 from i2l.inference.guards import FormulaGuard
 from i2l.inference.loading import LoadedModel, load_model
 from i2l.inference.page_ink import PageInk
 from i2l.inference.reading import Alternative, Reading
+from i2l.inference.sense import find_nonsense
 from i2l.inference.unread import MUCH
 
 T = TypeVar("T")
@@ -52,6 +53,7 @@ class Reader:
         beam_width: int = BEAM_WIDTH,
         n_best: int = 1,
         guard: bool = True,
+        check: bool = True,
         max_tokens: int = 170,
         threads: int | None = None,
         batch_size: int | None = None,
@@ -65,6 +67,7 @@ class Reader:
             beam_width: hypotheses that are followed at once; 1 is greedy.
             n_best: readings that the search makes certain; those written the same way are one.
             guard: write only what is a formula, and stop repetition.
+            check: refuse a picture in which nothing looks like a formula.
             max_tokens: longest formula.
             threads: of one call; all processors if None. The result does not depend on it.
             batch_size: images that a thread of `read_many` reads together; what suits the model if None.
@@ -82,10 +85,16 @@ class Reader:
             width=beam_width, n_best=n_best, spares=SPARES, max_steps=max_tokens + 1, others=OTHERS
         )
         self._guard = FormulaGuard(self.model.vocabulary) if guard else None
+        self._check = check
         self._batch_size = batch_size or self.model.backend.batch_size
 
     def with_options(
-        self, *, beam_width: int | None = None, n_best: int | None = None, guard: bool | None = None
+        self,
+        *,
+        beam_width: int | None = None,
+        n_best: int | None = None,
+        guard: bool | None = None,
+        check: bool | None = None,
     ) -> "Reader":
         """Give a reader that shares the loaded model and searches another way; what is None stays as it is.
 
@@ -102,6 +111,7 @@ class Reader:
             raise I2LError("beam_width and n_best are at least 1, n_best at most the beam.")
         if guard is not None:
             other._guard = (self._guard or FormulaGuard(self.model.vocabulary)) if guard else None
+        other._check = self._check if check is None else check
         return other
 
     def prepare(self, source: ImageSource, *, scale: float | None = None) -> list[PreparedImage]:
@@ -111,7 +121,11 @@ class Reader:
             ImageError: if there is no formula in it.
         """
         return prepare_image(
-            source, canvas_shape=self.model.config.canvas_shape, dpi=self.model.dpi, scale=scale
+            source,
+            canvas_shape=self.model.config.canvas_shape,
+            dpi=self.model.dpi,
+            scale=scale,
+            check=self._check,
         )
 
     def read(self, source: ImageSource, *, scale: float | None = None) -> Reading:
@@ -126,6 +140,8 @@ class Reader:
         """
         started = time.perf_counter()
         (reading,) = self._read_forms([self.prepare(source, scale=scale)])
+        if isinstance(reading, I2LError):
+            raise reading
         return replace(reading, seconds=time.perf_counter() - started)
 
     @overload
@@ -198,13 +214,16 @@ class Reader:
         found = run(self._read_forms, [[forms[index] for index in batch] for batch in batches])
         for batch, readings in zip(batches, found, strict=True):
             for index, reading in zip(batch, readings, strict=True):
+                if errors == "raise" and isinstance(reading, I2LError):
+                    raise reading
                 results[index] = reading
         return results  # type: ignore[return-value] # every place is filled
 
-    def _read_forms(self, forms: Sequence[list[PreparedImage]]) -> list[Reading]:
+    def _read_forms(self, forms: Sequence[list[PreparedImage]]) -> list[Reading | NotAFormulaError]:
         """Read images, each in one of its forms, the last of which is the most likely one.
 
         That one is read greedily. Where it leaves doubt, so are the others, and the best with the whole beam.
+        A reading that makes no sense is an error.
         """
         greedy = replace(self._options, width=1, n_best=1)
         attempts = self._search([self._find_ink(images[-1]) for images in forms], greedy)
@@ -227,7 +246,10 @@ class Reader:
                 first = attempts[index]
                 best = max((attempt, first), key=self._is_whole)  # the wide one, unless it has lost a part
                 attempts[index] = best._replace(seconds=attempt.seconds + first.seconds)
-        return [self._reading(attempt) for attempt in attempts]
+        readings = [self._reading(attempt) for attempt in attempts]
+        if not self._check or self.model.calibration is None:
+            return [*readings]
+        return [find_nonsense(reading) or reading for reading in readings]
 
     def _find_ink(self, image: PreparedImage) -> PageInk:
         return PageInk.find(image, self.model.config)
