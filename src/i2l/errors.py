@@ -1,14 +1,13 @@
 """Errors a person can act on: each message says what went wrong and what to do about it."""
 
 import importlib
-import json
-import shlex
-import shutil
 import sys
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from types import ModuleType
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 PACKAGE = "i2l"
 
@@ -43,6 +42,10 @@ def install_command(extra: str) -> str:
     It names the checkout or the wheel that this was installed from. Where that is gone, it names the
     packages of the extra instead.
     """
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote, urlsplit
+
     try:
         installed = distribution(PACKAGE)
     except PackageNotFoundError:  # run from a checkout by PYTHONPATH
@@ -62,13 +65,16 @@ def install_command(extra: str) -> str:
 
 def _pip(arguments: list[str]) -> str:
     """Write a call of the pip that belongs to the running Python."""
+    import shlex
+    import shutil
+
     found = shutil.which("pip")
     own = found is not None and Path(found).parent == Path(sys.executable).parent
     pip = ["pip"] if own else [sys.executable, "-m", "pip"]
     return shlex.join([*pip, "install", *arguments])
 
 
-def _packages(installed: Distribution, extra: str) -> list[str]:
+def _packages(installed: "Distribution", extra: str) -> list[str]:
     """Give what an extra asks for, with what the other extras that it names ask for."""
     packages: list[str] = []
     for requirement in installed.requires or []:

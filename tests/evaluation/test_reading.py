@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from typer.testing import CliRunner
 
+from i2l.cli import app
 from i2l.config import ModelConfig, ObjectiveConfig, TrainConfig
 from i2l.dataset.sources import text_sources
 from i2l.errors import I2LError
@@ -203,3 +205,24 @@ def test_a_killed_reading_goes_on(tmp_path):
     log.read(images, read, kind="picture")
     ReadingLog(path, reader={"model": 2}).read(images, read, kind="plain")
     assert asked == [3, 3, 5, 5]  # another way of reading, another model
+
+
+def test_labels_in_ordinary_latex(checkpoint, tmp_path, monkeypatch):
+    """Labels are made canonical, as references are; one that cannot be parsed is named and counted."""
+    folder = tmp_path / "pictures"
+    draw_pictures(folder, 4)
+    (tmp_path / "labels.tsv").write_text("0.png\tx^2+a\n1.png\t\\frac ab\n2.png\t{x\n3.png\tx+{a\\over b}\n")
+    written = ["x ^ { 2 } + a", r"\frac { a } { b }", "x", r"x + { \frac { a } { b } }"]
+    monkeypatch.setattr(BatchReader, "read_pictures", lambda self, pictures: written)
+    model = checkpoint(Vocabulary.from_formula_tokens(TOKENS))
+    command = ["evaluate", "--model", str(model), "--images", str(folder)]
+    command += ["--labels", str(tmp_path / "labels.tsv"), "--text-only", "--rounds", "10", "--out"]
+    done = CliRunner().invoke(app, [*command, str(tmp_path / "out")], env={"COLUMNS": "120"})
+    assert done.exit_code == 0, done.exception
+    assert "1 × unparsed target: 2.png" in done.output
+    content = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert content["figures"]["exact_match"]["value"] == 0.75
+    assert content["samples"]["target"][0] == "x ^ { 2 } + a"
+    assert content["source"]["reading"]["guard"] is True
+    done = CliRunner().invoke(app, [*command, str(tmp_path / "as-is"), "--as-is"])
+    assert json.loads((tmp_path / "as-is" / "results.json").read_text())["figures"]["exact_match"]["value"] == 0

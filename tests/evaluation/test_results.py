@@ -77,8 +77,6 @@ def test_processes_change_nothing():
     targets = [f"x _ {{ {number} }}" for number in range(450)]
     pairs = Pairs(targets, targets, [target.replace("1", "l") for target in targets])
     one = evaluate_pairs(pairs, options=TEXT_ONLY, source={}).result
-    two = evaluate_pairs(
-        pairs, options=EvaluationOptions(render=False, rounds=50, jobs=2), source={}
-    ).result
+    two = evaluate_pairs(pairs, options=EvaluationOptions(render=False, rounds=50, jobs=2), source={}).result
     assert one.figures == two.figures
     assert one.predictions == two.predictions

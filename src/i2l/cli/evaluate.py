@@ -54,16 +54,14 @@ def evaluate(
     text_only: Annotated[bool, typer.Option("--text-only", help="Render nothing; needs no TeX.")] = False,
     beam_width: Annotated[int, typer.Option(help="Of the model's search; 1 is greedy.", min=1)] = 10,
     guard: Annotated[
-        bool, typer.Option("--guard", help="Let the model write only well-formed formulas.")
-    ] = False,
+        bool, typer.Option("--guard/--no-guard", help="Write only well-formed formulas, stop repetition.")
+    ] = True,
     batch_size: Annotated[
         int, typer.Option(help="Images of a dataset that the model reads at once.", min=1)
     ] = 32,
     device: Annotated[str, typer.Option(help="Of a checkpoint: auto, cpu or cuda.")] = "auto",
     rounds: Annotated[int, typer.Option(help="Resamplings for the intervals.", min=10)] = 1000,
-    jobs: Annotated[
-        int, typer.Option("--jobs", "--processes", help="Processes.", min=1)
-    ] = os.cpu_count() or 1,
+    jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = os.cpu_count() or 1,
 ) -> None:
     """Score a reader by every definition in use, with intervals, and show where it fails.
 

@@ -12,19 +12,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, TypeVar, overload
+from typing import Literal, Protocol, TypeVar, overload
 
 import numpy as np
 from PIL import Image
 
 from i2l.errors import I2LError
-from i2l.formulas.pretty import readable_formula
-from i2l.formulas.tokens import FormulaError
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.canvas import place_on_canvas
-from i2l.images.open import ImageSource
+from i2l.images.open import ImageSource, ImageSources, list_sources
 from i2l.images.prepare import NotAFormulaError, PreparedImage, prepare_image
 from i2l.inference import BEAM_WIDTH
+from i2l.inference.attempts import Attempt, Candidate, most_probable_first, readable_tokens
 from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
 from i2l.inference.guards import FormulaGuard
 from i2l.inference.loading import LoadedModel, load_model
@@ -146,17 +145,17 @@ class Reader:
 
     @overload
     def read_many(
-        self, sources: Iterable[ImageSource], *, scale: float | None = ..., errors: Literal["raise"] = ...
+        self, sources: ImageSources, *, scale: float | None = ..., errors: Literal["raise"] = ...
     ) -> list[Reading]: ...
 
     @overload
     def read_many(
-        self, sources: Iterable[ImageSource], *, scale: float | None = ..., errors: Literal["return"]
+        self, sources: ImageSources, *, scale: float | None = ..., errors: Literal["return"]
     ) -> list[Reading | I2LError]: ...
 
     def read_many(
         self,
-        sources: Iterable[ImageSource],
+        sources: ImageSources,
         *,
         scale: float | None = None,
         errors: Literal["raise", "return"] = "raise",
@@ -164,17 +163,17 @@ class Reader:
         """Read many images, those of about one size together; the readings come in the order of the images.
 
         Args:
-            sources: the images, each as in `read`.
+            sources: the images, each as in `read`; or the path of a folder, for all images in it.
             scale: as in `read`, for all of them.
             errors: "return" puts the error in the place of a reading, "raise" stops at the first one.
 
         Raises:
             ImageError: for the first image that cannot be read, unless errors are returned.
-            I2LError: if errors is neither of the two.
+            I2LError: if errors is neither of the two, or the sources are one image.
         """
         if errors not in ("raise", "return"):
             raise I2LError(f'errors is "raise" or "return", not {errors!r}.')
-        given = list(sources)
+        given = list_sources(sources)
         lanes = min(self.model.backend.num_lanes, math.ceil(len(given) / self._batch_size))
         if lanes <= 1:
             return self._read_batches(given, scale, errors, run=map)
@@ -254,7 +253,7 @@ class Reader:
     def _find_ink(self, image: PreparedImage) -> PageInk:
         return PageInk.find(image, self.model.config)
 
-    def _search(self, inks: Sequence[PageInk], options: BeamOptions) -> list["_Attempt"]:
+    def _search(self, inks: Sequence[PageInk], options: BeamOptions) -> list[Attempt]:
         """Search in the images of a batch together."""
         if not inks:
             return []
@@ -267,9 +266,9 @@ class Reader:
             backend, backend.encode(canvases), arrays=backend.arrays, options=options, guard=self._guard
         )
         seconds = (time.perf_counter() - started) / len(inks)
-        return [_Attempt(ink, hypotheses, seconds) for ink, hypotheses in zip(inks, found, strict=True)]
+        return [Attempt(ink, hypotheses, seconds) for ink, hypotheses in zip(inks, found, strict=True)]
 
-    def _reading(self, attempt: "_Attempt") -> Reading:
+    def _reading(self, attempt: Attempt) -> Reading:
         """Make the reading of one image."""
         best, *others = self._alike(attempt.found, attempt.ink)
         confidence = self._confidence(best)
@@ -298,21 +297,21 @@ class Reader:
             token_alternatives=self._others(hypothesis),
         )
 
-    def _alike(self, found: Sequence[Hypothesis], ink: PageInk) -> list["_Candidate"]:
+    def _alike(self, found: Sequence[Hypothesis], ink: PageInk) -> list[Candidate]:
         """Put together what a person would write the same way, and order that by its probability.
 
         The length penalty leads the search, which would else end too early. Of what it found the most
         probable is printed: with the penalty a letter came in an array, and alternatives could be surer.
         What leaves out a part of the picture comes after all that does not.
         """
-        candidates: dict[str, _Candidate] = {}
-        for hypothesis in _most_probable_first(found):
+        candidates: dict[str, Candidate] = {}
+        for hypothesis in most_probable_first(found):
             tokens = tuple(self.model.vocabulary.decode(hypothesis.token_ids))
-            latex = _readable(tokens)
+            latex = readable_tokens(tokens)
             first = candidates.get(latex)
             if first is None:
                 unread = self._unread(hypothesis, ink)
-                candidates[latex] = _Candidate(latex, tokens, hypothesis, hypothesis.log_prob, unread)
+                candidates[latex] = Candidate(latex, tokens, hypothesis, hypothesis.log_prob, unread)
             elif hypothesis.finished == first.hypothesis.finished:
                 log_prob = min(float(np.logaddexp(first.log_prob, hypothesis.log_prob)), 0.0)
                 candidates[latex] = first._replace(log_prob=log_prob)
@@ -328,13 +327,13 @@ class Reader:
         tokens = self.model.vocabulary.decode(hypothesis.token_ids)
         return ink.unread(tokens, hypothesis.attention[: len(tokens)])
 
-    def _is_whole(self, attempt: "_Attempt") -> bool:
+    def _is_whole(self, attempt: Attempt) -> bool:
         """Tell whether some hypothesis leaves nothing out."""
         return any(self._unread(hypothesis, attempt.ink) < MUCH for hypothesis in attempt.found)
 
-    def _is_sure(self, attempt: "_Attempt") -> bool:
+    def _is_sure(self, attempt: Attempt) -> bool:
         """Tell whether the best hypothesis is sure of every token and leaves nothing out."""
-        best = _most_probable_first(attempt.found)[0]
+        best = most_probable_first(attempt.found)[0]
         sure = best.finished and float(np.exp(best.token_log_probs.min())) >= SURE
         return sure and self._is_whole(attempt)
 
@@ -357,7 +356,7 @@ class Reader:
             )
         )
 
-    def _confidence(self, candidate: "_Candidate") -> float:
+    def _confidence(self, candidate: Candidate) -> float:
         """What leaves out a part of the picture is not right, however sure of the rest."""
         probability = math.exp(candidate.log_prob) if candidate.unread < MUCH else 0.0
         calibration = self.model.calibration
@@ -368,35 +367,3 @@ class _Map(Protocol):
     """What `map` does, here or in several threads."""
 
     def __call__(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[R]: ...
-
-
-class _Candidate(NamedTuple):
-    """A reading as a person would write it, the likeliest hypothesis that says so, and what all such have."""
-
-    latex: str
-    tokens: tuple[str, ...]
-    hypothesis: Hypothesis
-    log_prob: float
-    unread: float
-
-
-class _Attempt(NamedTuple):
-    """The ink of a form of an image, what was read there, and how long that took."""
-
-    ink: PageInk
-    found: list[Hypothesis]
-    seconds: float
-
-
-def _most_probable_first(found: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """Order what a search found."""
-    return sorted(found, key=lambda one: (one.finished, one.log_prob), reverse=True)
-
-
-def _readable(tokens: Sequence[str]) -> str:
-    """Give the LaTeX a person would write; without a guard tokens may be no formula, and stay as they are."""
-    formula = " ".join(tokens)
-    try:
-        return readable_formula(formula)
-    except FormulaError:
-        return formula
