@@ -43,7 +43,7 @@ def measure(formulas: Sequence[str] = ()) -> list[Row]:
     predictions = [misread(target, generator) for target in targets]
     pairs = Pairs([str(number) for number in range(len(targets))], targets, predictions)
     start, busy = time.perf_counter(), sum(os.times()[:4])
-    evaluation = evaluate_pairs(pairs, options=EvaluationOptions(processes=2), source={})
+    evaluation = evaluate_pairs(pairs, options=EvaluationOptions(jobs=2), source={})
     wall_s, cpu_s = time.perf_counter() - start, sum(os.times()[:4]) - busy
     with tempfile.TemporaryDirectory() as name:
         start = time.perf_counter()

@@ -111,7 +111,8 @@ def publishable(results: Mapping[str, Any]) -> dict[str, Any]:
         [entry["target"], entry["prediction"], entry["count"]] for entry in results["confusions"]
     ]
     kept["faults"] = {kind: fault["count"] for kind, fault in results["faults"].items()}
-    kept["options"].pop("processes", None)
+    for name in ("jobs", "processes"):
+        kept["options"].pop(name, None)
     ratios = sorted(results["samples"]["counts"]["edits_per_token"])
     kept["edit_distance_without_worst"] = {
         "samples": _WORST,

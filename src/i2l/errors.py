@@ -1,7 +1,15 @@
 """Errors a person can act on: each message says what went wrong and what to do about it."""
 
 import importlib
+import sys
+from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
+
+PACKAGE = "i2l"
 
 
 class I2LError(Exception):
@@ -24,5 +32,58 @@ def require_extra(module: str, extra: str) -> ModuleType:
         if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
             raise
         raise MissingDependencyError(
-            f"This needs the package '{error.name}'. Install it with: pip install 'i2l[{extra}]'"
+            f"This needs the package '{error.name}'. Install it with: {install_command(extra)}"
         ) from error
+
+
+def install_command(extra: str) -> str:
+    """Give the command that adds an extra to this very installation; no index knows the package by name.
+
+    It names the checkout or the wheel that this was installed from. Where that is gone, it names the
+    packages of the extra instead.
+    """
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        installed = distribution(PACKAGE)
+    except PackageNotFoundError:  # run from a checkout by PYTHONPATH
+        source = Path(__file__).parents[2]
+        return _pip([f"{source}[{extra}]"])
+    origin = json.loads(installed.read_text("direct_url.json") or "{}")
+    url = urlsplit(origin.get("url", ""))
+    source = Path(unquote(url.path))
+    if url.scheme == "file" and source.exists():
+        editable = origin.get("dir_info", {}).get("editable", False)
+        return _pip([*(["-e"] if editable else []), f"{source}[{extra}]"])
+    if url.scheme in ("http", "https"):
+        prefix = f"{vcs}+" if (vcs := origin.get("vcs_info", {}).get("vcs")) else ""
+        return _pip([f"{PACKAGE}[{extra}] @ {prefix}{origin['url']}"])
+    return _pip(_packages(installed, extra))
+
+
+def _pip(arguments: list[str]) -> str:
+    """Write a call of the pip that belongs to the running Python."""
+    import shlex
+    import shutil
+
+    found = shutil.which("pip")
+    own = found is not None and Path(found).parent == Path(sys.executable).parent
+    pip = ["pip"] if own else [sys.executable, "-m", "pip"]
+    return shlex.join([*pip, "install", *arguments])
+
+
+def _packages(installed: "Distribution", extra: str) -> list[str]:
+    """Give what an extra asks for, with what the other extras that it names ask for."""
+    packages: list[str] = []
+    for requirement in installed.requires or []:
+        name, _, marker = requirement.partition(";")
+        if f"'{extra}'" not in marker.replace('"', "'"):
+            continue
+        if name.startswith(f"{PACKAGE}["):
+            inner = name.partition("[")[2].partition("]")[0]
+            packages += [package for part in inner.split(",") for package in _packages(installed, part)]
+        else:
+            packages.append(name.strip().replace(" ", ""))
+    return packages

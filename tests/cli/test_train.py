@@ -1,14 +1,18 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from i2l.cli import app
 from i2l.config import ConfigError
+from i2l.dataset.recipes import RECIPES
+from i2l.dataset.sources import text_sources
 from i2l.errors import I2LError
 from i2l.model.checkpoint import load_network, read_checkpoint
+from tests.dataset.conftest import fake_tex, small_build  # noqa: F401 - fixtures
 
 SMALL = [
     "model.height_px=96",
@@ -34,6 +38,20 @@ def test_a_folder_that_is_no_dataset_is_named(tmp_path):
     result = CliRunner().invoke(app, ["train", "--data", str(tmp_path), "--out", str(tmp_path / "run")])
     assert isinstance(result.exception, I2LError)
     assert str(tmp_path) in str(result.exception)
+
+
+def test_a_world_dataset_in_pixel_form_trains_and_says_what_it_leaves_out(small_build, tmp_path):  # noqa: F811
+    lines = [f"{a} + {b} ^ {c}" for a in "abx" for b in "aby" for c in "xy"] + ["W + a", "W + b", "W + x"]
+    (tmp_path / "formulas.txt").write_text("\n".join(lines))
+    recipe = replace(RECIPES["world"], min_token_count=1, val_fraction=0.2, test_fraction=0.0)
+    small_build(text_sources([tmp_path / "formulas.txt"]), out="data", recipe=recipe)
+    settings = [part for setting in SMALL for part in ("--set", setting)]
+    command = ["train", "--data", str(tmp_path / "data"), "--out", str(tmp_path / "run"), "--device", "cpu"]
+    result = CliRunner().invoke(app, [*command, "--max-steps", "1", "--batch-size", "4", *settings])
+    assert result.exit_code == 0, result.exception
+    assert "Left out of training: " in result.stderr
+    assert "too large for the model at its scale" in result.stderr
+    assert "finished after 1 steps" in result.stdout
 
 
 @pytest.mark.slow

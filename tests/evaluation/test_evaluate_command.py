@@ -63,7 +63,7 @@ def test_what_is_missing_is_said(run):
 def test_with_renders(run, tmp_path):
     (tmp_path / "predictions.txt").write_text("\n".join([*TARGETS[:28], r"\mathrm { 1 }", r"\bad"]))
     (tmp_path / "targets.txt").write_text("\n".join([*TARGETS[:28], "1", "b"]))
-    done = run("--predictions", "predictions.txt", "--references", "targets.txt", "--processes", "1")
+    done = run("--predictions", "predictions.txt", "--references", "targets.txt", "--jobs", "1")
     assert done.exit_code == 0, done.output
     figures = json.loads((tmp_path / "evaluation" / "results.json").read_text())["figures"]
     assert figures["exact_match"]["value"] == pytest.approx(28 / 30)

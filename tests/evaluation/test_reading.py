@@ -1,12 +1,15 @@
 """A model tried on samples: batches change nothing, what does not fit is said, hashes tell models apart."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from typer.testing import CliRunner
 
+from i2l.cli import app
 from i2l.config import ModelConfig, ObjectiveConfig, TrainConfig
 from i2l.dataset.sources import text_sources
 from i2l.errors import I2LError
@@ -98,19 +101,23 @@ def test_hashes_tell_models_apart(checkpoint):
 def test_trial_on_a_dataset(checkpoint, small_build, tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(f"x + {a} = {b}" for a in "abcdef" for b in "abcdef"))
     dataset = small_build(text_sources([tmp_path / "a.txt"]))
-    samples = load_split(dataset.path, "train", limit=6, jobs=1)
+    samples = load_split(dataset.path, "train", canvas_shape=(66, 98), limit=6, jobs=1)
     assert len(samples.images) == len(samples.targets) == 6
+    samples = replace(
+        samples, names=[*samples.names, "wide:1"], targets=[*samples.targets, "W"], num_unreadable=1
+    )
     read_options = ReadOptions(beam_width=1, device="cpu")
     reader = BatchReader(checkpoint(dataset.vocabulary), read_options)
     trial = try_model(
         reader,
         samples,
         out=tmp_path / "out",
-        options=EvaluationOptions(canonical=False, render=False, rounds=10, processes=1),
+        options=EvaluationOptions(canonical=False, render=False, rounds=10, jobs=1),
     )
     result = trial.evaluation.result
     assert [" ".join(tokens) for tokens in result.targets] == samples.targets
-    assert [" ".join(tokens) for tokens in result.predictions] == reader.read(samples.images)
+    assert [" ".join(tokens) for tokens in result.predictions] == [*reader.read(samples.images), ""]
+    assert result.faults["image too large at the model's scale, or nothing on it"] == ["wide:1"]
     save_results(result, tmp_path / "results.json")
     source = json.loads((tmp_path / "results.json").read_text())["source"]
     assert len(source["model"]["sha256"]) == len(source["dataset"]["sha256"]) == 64
@@ -154,7 +161,7 @@ def test_trial_on_a_folder(checkpoint, tmp_path):
         BatchReader(checkpoint(Vocabulary.from_formula_tokens(TOKENS)), read_options),
         find_pictures(folder, labels),
         out=tmp_path / "out",
-        options=EvaluationOptions(canonical=False, render=False, rounds=10, processes=1),
+        options=EvaluationOptions(canonical=False, render=False, rounds=10, jobs=1),
     )
     result = trial.evaluation.result
     assert len(result) == 5
@@ -198,3 +205,24 @@ def test_a_killed_reading_goes_on(tmp_path):
     log.read(images, read, kind="picture")
     ReadingLog(path, reader={"model": 2}).read(images, read, kind="plain")
     assert asked == [3, 3, 5, 5]  # another way of reading, another model
+
+
+def test_labels_in_ordinary_latex(checkpoint, tmp_path, monkeypatch):
+    """Labels are made canonical, as references are; one that cannot be parsed is named and counted."""
+    folder = tmp_path / "pictures"
+    draw_pictures(folder, 4)
+    (tmp_path / "labels.tsv").write_text("0.png\tx^2+a\n1.png\t\\frac ab\n2.png\t{x\n3.png\tx+{a\\over b}\n")
+    written = ["x ^ { 2 } + a", r"\frac { a } { b }", "x", r"x + { \frac { a } { b } }"]
+    monkeypatch.setattr(BatchReader, "read_pictures", lambda self, pictures: written)
+    model = checkpoint(Vocabulary.from_formula_tokens(TOKENS))
+    command = ["evaluate", "--model", str(model), "--images", str(folder)]
+    command += ["--labels", str(tmp_path / "labels.tsv"), "--text-only", "--rounds", "10", "--out"]
+    done = CliRunner().invoke(app, [*command, str(tmp_path / "out")], env={"COLUMNS": "120"})
+    assert done.exit_code == 0, done.exception
+    assert "1 × unparsed target: 2.png" in done.output
+    content = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert content["figures"]["exact_match"]["value"] == 0.75
+    assert content["samples"]["target"][0] == "x ^ { 2 } + a"
+    assert content["source"]["reading"]["guard"] is True
+    done = CliRunner().invoke(app, [*command, str(tmp_path / "as-is"), "--as-is"])
+    assert json.loads((tmp_path / "as-is" / "results.json").read_text())["figures"]["exact_match"]["value"] == 0

@@ -41,7 +41,7 @@ def evaluation():
         [prediction for _, prediction in PAIRS],
         {"missing": ["4.png"]},
     )
-    options = EvaluationOptions(rounds=20, processes=1)
+    options = EvaluationOptions(rounds=20, jobs=1)
     return evaluate_pairs(pairs, options=options, source={"title": "<a test>"})
 
 

@@ -9,7 +9,7 @@ from i2l.evaluation.results import ResultsError, compare_results, load_results, 
 from i2l.evaluation.run import EvaluationOptions, evaluate_pairs
 
 TARGETS = [f"x _ {{ {number} }} + y" for number in range(40)]
-TEXT_ONLY = EvaluationOptions(render=False, rounds=50, processes=1)
+TEXT_ONLY = EvaluationOptions(render=False, rounds=50, jobs=1)
 
 
 def evaluated(predictions, targets=TARGETS, faults=None):
@@ -66,7 +66,7 @@ def test_canonical_tokens_or_the_text_as_it_is():
     pairs = Pairs(["1"], [r"\frac { a } { b }"], [r"\frac{a}{b}"])
     canonical = evaluate_pairs(pairs, options=TEXT_ONLY, source={}).result
     as_is = evaluate_pairs(
-        pairs, options=EvaluationOptions(canonical=False, render=False, rounds=10, processes=1), source={}
+        pairs, options=EvaluationOptions(canonical=False, render=False, rounds=10, jobs=1), source={}
     ).result
     assert canonical.figures["exact_match"].value == 1
     assert as_is.figures["exact_match"].value == 0
@@ -77,8 +77,6 @@ def test_processes_change_nothing():
     targets = [f"x _ {{ {number} }}" for number in range(450)]
     pairs = Pairs(targets, targets, [target.replace("1", "l") for target in targets])
     one = evaluate_pairs(pairs, options=TEXT_ONLY, source={}).result
-    two = evaluate_pairs(
-        pairs, options=EvaluationOptions(render=False, rounds=50, processes=2), source={}
-    ).result
+    two = evaluate_pairs(pairs, options=EvaluationOptions(render=False, rounds=50, jobs=2), source={}).result
     assert one.figures == two.figures
     assert one.predictions == two.predictions

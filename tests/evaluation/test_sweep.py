@@ -35,7 +35,7 @@ def test_curve_of_a_reader_that_knows_one_size():
         large = images[0].shape[1] > 150
         return ["x"] * len(images) if large else targets[: len(images)]
 
-    options = EvaluationOptions(rounds=10, processes=1)
+    options = EvaluationOptions(rounds=10, jobs=1)
     curve = run_sweep(parse_sweep("scale=1,2"), targets, read, options=options)
     assert curve.name.startswith("scale")
     assert [point.label for point in curve.points] == ["1", "2"]

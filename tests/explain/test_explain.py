@@ -113,6 +113,8 @@ def test_command_writes_every_format(checkpoint, file, tmp_path, name, options, 
     command = ["explain", str(file), "-o", str(out), "--model", str(checkpoint), "--beam", "2", *options]
     result = CliRunner().invoke(app, command, catch_exceptions=False)
     assert result.exit_code == 0
+    assert result.stdout.count("\n") == 1  # the LaTeX
+    assert result.stderr == f"Written: {out}\n"
     content = out.read_bytes()
     assert content.startswith(start)
     if name == "x.html":

@@ -78,7 +78,7 @@ def test_evaluate_writes_figures_and_a_section_of_the_report(dataset, checkpoint
     out = tmp_path / "results"
     done = run(
         "--model", model, "--data", tmp_path / "out", "--split", "train", "--localization", "--text-only",
-        "--beam-width", "1", "--rounds", "20", "--limit", "12", "--processes", "1", "--out", out,
+        "--beam-width", "1", "--rounds", "20", "--limit", "12", "--jobs", "1", "--out", out,
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "left to right" in done.output

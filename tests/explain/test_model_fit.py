@@ -1,7 +1,6 @@
 """`i2l calibrate`: what a model's confidence means and how its boxes are found, stored with the model."""
 
 import shutil
-from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -31,6 +30,7 @@ class Split:
             "a + a" if index % 5 == 0 else self.written(formula) for index, formula in enumerate(self.shown)
         ]
         self._boxes = boxes
+        self.left_out = ["wide:1", "wide:2"]
 
     def written(self, formula):
         return formula.replace("x", "{ x }", 1) if formula.startswith("x") else formula  # draws the same
@@ -57,8 +57,8 @@ def model(checkpoint, tmp_path):  # noqa: F811
 
 
 def calibrate(model, monkeypatch, *arguments, boxes=True):
-    dataset = SimpleNamespace(split=lambda name: Split(boxes=boxes))
-    monkeypatch.setattr(model_fit, "DatasetReader", lambda path: dataset)
+    monkeypatch.setattr(model_fit, "DatasetReader", lambda path: None)
+    monkeypatch.setattr(model_fit, "open_split", lambda dataset, name, **options: Split(boxes=boxes))
     return CliRunner().invoke(app, ["calibrate", str(model), "--data", "data", *arguments])
 
 
@@ -67,6 +67,7 @@ def test_confidence_is_the_share_of_readings_that_draw_the_target(model, monkeyp
     plain = Reader(model).read(draw_formula("a"), scale=1)
     result = calibrate(model, monkeypatch)
     assert "80 readings, 80.0% right" in result.stdout
+    assert "2 (wide:1, wide:2)" in result.stderr
     stored = Calibration.load(model / "calibration.json")
     assert stored.num_samples == 80
     assert stored.box_share is not None

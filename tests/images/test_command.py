@@ -18,7 +18,8 @@ def run(*arguments):
 def test_a_formula_becomes_a_file(tmp_path):
     done = run("x^2", "-o", tmp_path / "x.png")
     assert done.exit_code == 0, done.output
-    assert done.output == ""
+    assert done.stdout == ""
+    assert done.stderr == f"Written: {tmp_path / 'x.png'}\n"
     image = Image.open(tmp_path / "x.png")
     assert image.mode == "L"
     assert np.asarray(image).min() < 50

@@ -1,5 +1,10 @@
 import json
+import os
+import shutil
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 from PIL import Image
@@ -30,21 +35,37 @@ def run(checkpoint):
 
 
 def test_a_line_an_image_in_order(run, folder):
-    result = run(folder / "1.png", folder / "0.png", folder / "3.png")
+    result = run(folder / "1.png", folder / "0.png", folder / "3.png", "--no-names")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == ["b + c", "a", "x^{2} = y"]
 
 
+def test_several_images_are_named(run, folder):
+    assert run(folder).stdout.splitlines() == [
+        f"{folder}/0.png: a",
+        f"{folder}/1.png: b + c",
+        f"{folder}/2.png: a = b",
+        f"{folder}/3.png: x^{{2}} = y",
+    ]
+    assert run(folder / "1.png", "--names").stdout == f"{folder}/1.png: b + c\n"
+    lines = run(folder / "0.png", folder / "1.png", "--n-best", "2").stdout.splitlines()
+    assert [line.partition(": ")[0] for line in lines] == [f"{folder}/{n}.png" for n in "0011"]
+
+
 def test_folders_and_globs(run, folder):
-    assert run(folder).stdout.splitlines() == ["a", "b + c", "a = b", "x^{2} = y"]
-    assert run(folder / "[12].png").stdout.splitlines() == ["b + c", "a = b"]
+    assert run(folder, "--no-names").stdout.splitlines() == ["a", "b + c", "a = b", "x^{2} = y"]
+    assert run(folder / "[12].png", "--no-names").stdout.splitlines() == ["b + c", "a = b"]
     assert isinstance(run(folder / "x*.png").exception, I2LError)
 
 
 def test_a_bad_file_does_not_stop_the_others(run, folder):
     result = run(folder / "0.png", folder / "notes.txt", folder / "1.png")
     assert result.exit_code == 1
-    assert result.stdout.splitlines() == ["a", "", "b + c"]
+    assert [line.rpartition("/")[2] for line in result.stdout.splitlines()] == [
+        "0.png: a",
+        "notes.txt:",
+        "1.png: b + c",
+    ]
     assert "notes.txt is not an image" in result.stderr
 
 
@@ -58,8 +79,9 @@ def test_json(run, folder):
     assert result.exit_code == 1
 
 
-def test_stdin(run, folder):
-    assert run("-", input=(folder / "2.png").read_bytes()).stdout == "a = b\n"
+@pytest.mark.parametrize("arguments", [["-"], []])
+def test_stdin(run, folder, arguments):
+    assert run(*arguments, input=(folder / "2.png").read_bytes()).stdout == "a = b\n"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +101,7 @@ def test_a_formula_that_mathml_cannot_express(run, folder, monkeypatch):
     from i2l.inference import outputs
 
     monkeypatch.setattr(outputs, "_COMMAND", __import__("re").compile("b"))  # so that b is not understood
-    result = run(folder / "0.png", folder / "1.png", "--format", "mathml")
+    result = run(folder / "0.png", folder / "1.png", "--format", "mathml", "--no-names")
     assert result.exit_code == 1
     assert result.stdout.splitlines()[0].startswith("<math")
     assert result.stdout.splitlines()[1] == ""
@@ -97,16 +119,73 @@ def test_nothing_to_read(run):
     assert "Nothing to read" in str(run().exception)
 
 
-def test_copy(run, folder, monkeypatch, tmp_path):
-    program = tmp_path / "xclip"
-    program.write_text(f"#!/bin/sh\ncat > {tmp_path}/copied\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+@pytest.fixture
+def program(monkeypatch, tmp_path):
+    """Write a program that stands for the one that copies."""
+
+    def write(name, script):
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
+
+    return write
+
+
+def test_copy(run, folder, program, tmp_path):
+    program("wl-copy", f"cat > {tmp_path}/copied")
     assert run(folder / "0.png", folder / "1.png", "--copy").exit_code == 0
     assert (tmp_path / "copied").read_text() == "a\nb + c"
-    program.write_text("#!/bin/sh\necho no display >&2; exit 1\n")
+    program("wl-copy", "echo no display >&2; exit 1")
     with pytest.raises(I2LError, match="no display"):
         clipboard.copy_text("a")
+
+
+@pytest.mark.parametrize("kept", ["", ">/dev/null", "2>/dev/null"])
+def test_a_copier_that_stays_to_serve_the_clipboard_keeps_nobody_waiting(program, tmp_path, kept):
+    """As wl-copy and xclip do: a child keeps stdin, stdout and stderr open until the next copy."""
+    program("wl-copy", f"cat > {tmp_path}/copied\nsleep 60 {kept} & echo $! > {tmp_path}/child")
+    started = time.monotonic()
+    try:
+        clipboard.copy_text("a")
+    finally:
+        os.kill(int((tmp_path / "child").read_text()), signal.SIGTERM)
+    assert time.monotonic() - started < 9
+    assert (tmp_path / "copied").read_text() == "a"
+
+
+def test_a_copier_that_hangs_is_an_error(program, monkeypatch):
+    program("wl-copy", "exec sleep 60")
+    monkeypatch.setattr(clipboard, "TIMEOUT_S", 0.5)
+    with pytest.raises(I2LError, match="did not copy"):
+        clipboard.copy_text("a")
+
+
+@pytest.fixture
+def display(monkeypatch, tmp_path):
+    """A screen that nobody sees."""
+    if not (shutil.which("Xvfb") and shutil.which("xclip")):
+        pytest.skip("needs Xvfb and xclip")
+    number, there = os.pipe()
+    server = subprocess.Popen(["Xvfb", "-displayfd", str(there), "-nolisten", "tcp"], pass_fds=[there])
+    os.close(there)
+    with os.fdopen(number) as file:
+        monkeypatch.setenv("DISPLAY", f":{file.readline().strip()}")
+    links = tmp_path / "links"
+    links.mkdir()
+    (links / "xclip").symlink_to(shutil.which("xclip"))
+    monkeypatch.setenv("PATH", str(links))  # no wl-copy, which would come first
+    yield
+    server.terminate()
+    server.wait()
+
+
+def test_xclip_copies_and_lets_go(run, folder, display):
+    result = run(folder / "3.png", "--copy")
+    assert (result.exit_code, result.stdout) == (0, "x^{2} = y\n")
+    paste = ["xclip", "-selection", "clipboard", "-o"]
+    assert subprocess.run(paste, capture_output=True, check=True, timeout=30).stdout == b"x^{2} = y"
 
 
 def test_no_clipboard_program(monkeypatch, tmp_path):
@@ -130,7 +209,7 @@ def test_clipboard(run, folder, monkeypatch):
 def test_several_processes(folder, exported):
     files = [str(folder / f"{index % 4}.png") for index in range(40)]
     options = ["--model", str(exported["float32"]), "--scale", "1", "--jobs", "2"]
-    result = CliRunner().invoke(app, ["read", *files, str(folder / "notes.txt"), *options])
+    result = CliRunner().invoke(app, ["read", "--no-names", *files, str(folder / "notes.txt"), *options])
     assert result.exit_code == 1
     assert result.stdout.splitlines() == ["a", "b + c", "a = b", "x^{2} = y"] * 10 + [""]
 
@@ -140,7 +219,7 @@ def test_a_doubtful_reading_is_printed_with_a_warning(run, folder, monkeypatch):
     monkeypatch.setattr(sys.modules["i2l.cli.read"], "DOUBTFUL", 1.1)
     result = run(folder / "0.png", folder / "3.png")
     assert result.exit_code == 0
-    assert result.stdout.splitlines() == ["a", "x^{2} = y"]
+    assert [line.partition(": ")[2] for line in result.stdout.splitlines()] == ["a", "x^{2} = y"]
     first, second = result.stderr.splitlines()
     assert "0.png: confidence" in first
     assert "3.png: confidence" in second

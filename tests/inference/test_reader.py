@@ -1,8 +1,10 @@
 import io
 import json
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -291,3 +293,22 @@ def test_another_search_with_the_same_model(reader):
     assert greedy.with_options(guard=True).read(image).finished
     with pytest.raises(I2LError, match="at most the beam"):
         reader.with_options(n_best=100)
+
+
+def test_a_folder_is_read_whole(reader, tmp_path):
+    for number in (1, 0):
+        Image.fromarray(draw_formula(FORMULAS[number])).save(tmp_path / f"{number}.png")
+    (tmp_path / "notes.txt").write_text("no image")
+    for folder in (tmp_path, str(tmp_path)):
+        assert [reading.latex for reading in reader.read_many(folder, scale=1)] == ["a", "b + c"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(I2LError, match="no image in the folder"):
+        reader.read_many(tmp_path / "empty")
+    for one in (str(tmp_path / "0.png"), (tmp_path / "0.png").read_bytes(), draw_formula("a")):
+        with pytest.raises(I2LError, match="give a list of images"):
+            reader.read_many(one)
+
+
+def test_a_reading_is_shown_in_a_line(reading):
+    assert re.fullmatch(r"Reading\('x\^{2} = y', confidence=[01]\.\d\d, 7 tokens\)", repr(reading))
+    assert len(repr(replace(reading, latex="x" * 1000))) < 150

@@ -27,6 +27,8 @@ SMALL_MODEL = {
 
 
 class MemorySplit:
+    left_out = ()
+
     def __init__(self, formulas, images):
         self.formulas, self.images = formulas, images
         self.ids = [f"memory:{number}" for number in range(len(formulas))]

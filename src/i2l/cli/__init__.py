@@ -1,11 +1,17 @@
-"""The `i2l` command: one subcommand per stage, in pipeline order. Each file here parses, calls and prints."""
+"""The `i2l` command: for readers first, then one subcommand per stage of making a model, in pipeline order.
+
+Each file here parses, calls and prints.
+"""
 
 import sys
-from typing import NoReturn
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
 
+import click
 import typer
 from rich.console import Console
 from rich.text import Text
+from typer.core import TyperCommand
 
 from i2l import __version__
 from i2l.cli.build import build
@@ -23,30 +29,40 @@ from i2l.cli.serve import serve
 from i2l.cli.train import train
 from i2l.errors import I2LError
 
+PANELS: Final[dict[str, tuple[Callable[..., Any], ...]]] = {
+    "Read formulas": (read, explain, serve),
+    "Make and judge models": (
+        *(extract, normalize, parts, compose, render, build),
+        *(train, evaluate, calibrate, export),
+    ),
+}
+RENAMED: Final = {"--beam": "--beam-width", "--processes": "--jobs"}  # still taken, no longer shown
+
+
+class _Command(TyperCommand):
+    """A subcommand that also takes the names that options had before."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, with old names replaced by new ones."""
+        return super().parse_args(ctx, [_renamed(argument) for argument in args])
+
+
+def _renamed(argument: str) -> str:
+    name, equals, value = argument.partition("=")
+    return RENAMED.get(name, name) + equals + value
+
+
 app = typer.Typer(
     name="i2l",
     help="Read the image of a printed formula, write its LaTeX, and show where each symbol was read.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
-for command in (
-    normalize,
-    parts,
-    compose,
-    extract,
-    render,
-    build,
-    train,
-    read,
-    explain,
-    serve,
-    evaluate,
-    calibrate,
-    export,
-):
-    app.command()(command)
+for panel, commands in PANELS.items():
+    for command in commands:
+        app.command(cls=_Command, rich_help_panel=panel)(command)
 
 
 def _print_version(value: bool) -> None:

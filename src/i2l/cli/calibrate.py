@@ -9,7 +9,7 @@ import typer
 
 def calibrate(
     model: Annotated[Path, typer.Argument(help="Model folder, checkpoint or run; it is stored there.")],
-    data: Annotated[Path, typer.Option(help="Dataset at the scale of the model.")],
+    data: Annotated[Path, typer.Option(help="Folder that `i2l build` wrote.")],
     split: Annotated[str, typer.Option(help="Split of the dataset, not the training one.")] = "val",
     limit: Annotated[int, typer.Option(help="Only the first so many samples; 0 for all.", min=0)] = 2000,
     jobs: Annotated[int, typer.Option(help="Processes to load images with.", min=1)] = os.cpu_count() or 1,
@@ -41,6 +41,9 @@ def calibrate(
     boxes = (
         f"; boxes hold {fit.boxes.share:.0%} of attention, IoU {fit.boxes.mean_iou:.2f}" if fit.boxes else ""
     )
+    if fit.left_out:
+        shown = ", ".join(fit.left_out[:3]) + (", ..." if len(fit.left_out) > 3 else "")
+        typer.echo(f"Left out, as this model cannot read them: {len(fit.left_out):,} ({shown})", err=True)
     typer.echo(
         f"{path}: {fit.calibration.num_samples} readings, {fit.share_right:.1%} right; expected calibration "
         f"error {fit.calibration.error:.3f} (was {fit.error_before:.3f}){boxes}"

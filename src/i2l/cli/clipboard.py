@@ -2,6 +2,8 @@
 
 import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from i2l.errors import I2LError, MissingDependencyError
@@ -17,6 +19,8 @@ COPIERS: Final = (
     ("clip.exe",),
 )
 
+TIMEOUT_S: Final = 10
+
 
 def copy_text(text: str) -> None:
     """Put text on the clipboard.
@@ -29,21 +33,39 @@ def copy_text(text: str) -> None:
         program = shutil.which(command[0])
         if program is None:
             continue
-        done = subprocess.run(
-            [program, *command[1:]],
-            input=text.encode(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            check=False,
-            timeout=10,
-        )
-        if done.returncode:
-            reason = done.stderr.decode(errors="replace").strip()
-            raise I2LError(f"{command[0]} could not copy to the clipboard: {reason}")
+        _run([program, *command[1:]], text)
         return
     raise MissingDependencyError(
         "--copy needs a clipboard program: install wl-clipboard (Wayland) or xclip (X11)."
     )
+
+
+def _run(command: list[str], text: str) -> None:
+    """Give text to a program that copies it.
+
+    The program leaves a process behind that serves the clipboard and keeps what it inherited open. So
+    stderr is a file: the end of a pipe would come only with the next copy.
+
+    Raises:
+        I2LError: if the program fails or does not end.
+    """
+    name = Path(command[0]).name
+    with tempfile.TemporaryFile() as said:
+        try:
+            done = subprocess.run(
+                command,
+                input=text.encode(),
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                check=False,
+                timeout=TIMEOUT_S,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise I2LError(f"{name} did not copy to the clipboard within {TIMEOUT_S} seconds.") from error
+        if done.returncode:
+            said.seek(0)
+            reason = said.read().decode(errors="replace").strip() or f"exit status {done.returncode}"
+            raise I2LError(f"{name} could not copy to the clipboard: {reason}")
 
 
 def paste_image() -> "Image | list[str]":

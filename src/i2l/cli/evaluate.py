@@ -54,14 +54,14 @@ def evaluate(
     text_only: Annotated[bool, typer.Option("--text-only", help="Render nothing; needs no TeX.")] = False,
     beam_width: Annotated[int, typer.Option(help="Of the model's search; 1 is greedy.", min=1)] = 10,
     guard: Annotated[
-        bool, typer.Option("--guard", help="Let the model write only well-formed formulas.")
-    ] = False,
+        bool, typer.Option("--guard/--no-guard", help="Write only well-formed formulas, stop repetition.")
+    ] = True,
     batch_size: Annotated[
         int, typer.Option(help="Images of a dataset that the model reads at once.", min=1)
     ] = 32,
     device: Annotated[str, typer.Option(help="Of a checkpoint: auto, cpu or cuda.")] = "auto",
     rounds: Annotated[int, typer.Option(help="Resamplings for the intervals.", min=10)] = 1000,
-    processes: Annotated[int, typer.Option(help="At once.", min=1)] = os.cpu_count() or 1,
+    jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = os.cpu_count() or 1,
 ) -> None:
     """Score a reader by every definition in use, with intervals, and show where it fails.
 
@@ -86,9 +86,9 @@ def evaluate(
     from i2l.evaluation.progress import EvaluationProgress
     from i2l.evaluation.run import EvaluationOptions
 
-    # A model's own tokens are canonical already, and what it wrote wrong stays wrong.
+    # The formulas of a dataset are canonical, and so are the tokens of a model that was trained on such.
     options = EvaluationOptions(
-        canonical=not as_is and model is None, render=not text_only, rounds=rounds, processes=processes
+        canonical=not as_is and data is None, render=not text_only, rounds=rounds, jobs=jobs
     )
     localized = None
     if localization:
@@ -101,9 +101,9 @@ def evaluate(
         if model is not None:
             from i2l.evaluation.reading import BatchReader, ReadOptions
 
-            samples = _find_samples(data, split, images, labels, limit, processes)
             reading = ReadOptions(beam_width=beam_width, guard=guard, batch_size=batch_size, device=device)
             reader = BatchReader(model, reading)
+            samples = _find_samples(reader, data, split, images, labels, limit, jobs)
             trial = _try_model(reader, samples, out, sweep or [], sweep_samples, options, progress)
             if localization and data is not None:
                 localized = _localize(reader, data, split, trial, progress, console)
@@ -118,12 +118,19 @@ def evaluate(
 
 
 def _find_samples(
-    data: Path | None, split: str, images: Path | None, labels: Path | None, limit: int, processes: int
+    reader: "BatchReader",
+    data: Path | None,
+    split: str,
+    images: Path | None,
+    labels: Path | None,
+    limit: int,
+    jobs: int,
 ) -> "Samples":
     from i2l.evaluation.samples import find_pictures, load_split
 
     if data is not None:
-        return load_split(data, split, limit=limit, jobs=processes)
+        canvas_shape = reader.model.config.canvas_shape
+        return load_split(data, split, canvas_shape=canvas_shape, limit=limit, jobs=jobs)
     if images is not None and labels is not None:
         return find_pictures(images, labels, limit=limit)
     raise typer.BadParameter("A --model needs --data, or --images and --labels.")
@@ -200,7 +207,7 @@ def _localize(
             split=split,
             readings=[" ".join(tokens) for tokens in result.predictions],
             rounds=result.options["rounds"],
-            jobs=result.options["processes"],
+            jobs=result.options["jobs"],
             progress=progress,
         )
     except LocalizationError as error:

@@ -44,7 +44,7 @@ def explain(
             min=0.05, max=1, help="Of a token's attention that its box holds; as fitted if not given."
         ),
     ] = None,
-    beam: Annotated[int, typer.Option(min=1, help="Width of the beam; 1 is greedy.")] = BEAM_WIDTH,
+    beam_width: Annotated[int, typer.Option(min=1, help="Of the search; 1 is greedy.")] = BEAM_WIDTH,
     guard: Annotated[
         bool, typer.Option("--guard/--no-guard", help="Write only well-formed formulas, stop repetition.")
     ] = True,
@@ -52,7 +52,9 @@ def explain(
         float | None, typer.Option(help="Enlarge the image by this instead of estimating it.")
     ] = None,
 ) -> None:
-    """Read an image and show, token by token, where the model looked. Prints the LaTeX.
+    """Read an image and show, token by token, where the model looked.
+
+    Prints the LaTeX, and on stderr the name of the file that it wrote.
 
     Examples:
 
@@ -66,12 +68,13 @@ def explain(
     from i2l.files import atomic_write
     from i2l.inference.reader import Reader
 
-    reader = Reader(model, beam_width=beam, guard=guard)
+    reader = Reader(model, beam_width=beam_width, guard=guard)
     explanation = explain_image(reader, image, title=image.name, scale=scale, share=share)
     content = _draw(explanation, out.suffix.lower(), boxes, spread)
     with atomic_write(out, "wb") as file:
         file.write(content)
     typer.echo(explanation.latex)
+    typer.echo(f"Written: {out}", err=True)
 
 
 def _draw(

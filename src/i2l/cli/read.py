@@ -24,7 +24,8 @@ DOUBTFUL = 0.5  # confidence below which a person should look
 
 def read(
     images: Annotated[
-        list[str] | None, typer.Argument(help="Files, folders, globs, or - for an image on stdin.")
+        list[str] | None,
+        typer.Argument(help="Files, folders or globs; - or none: an image on standard input."),
     ] = None,
     model: Annotated[
         str | None, typer.Option(help="A bundled model's name, or a folder.", metavar="NAME|DIR")
@@ -39,9 +40,20 @@ def read(
     n_best: Annotated[
         int, typer.Option(min=1, help="Print so many readings an image, each after its confidence.")
     ] = 1,
-    beam: Annotated[int, typer.Option(min=1, help="Width of the beam; 1 is greedy.")] = BEAM_WIDTH,
+    names: Annotated[
+        bool | None,
+        typer.Option(
+            "--names/--no-names",
+            help="Print each reading after the name of its image; if not given, where there are several.",
+        ),
+    ] = None,
+    beam_width: Annotated[int, typer.Option(min=1, help="Of the search; 1 is greedy.")] = BEAM_WIDTH,
     guard: Annotated[
         bool, typer.Option("--guard/--no-guard", help="Write only well-formed formulas, stop repetition.")
+    ] = True,
+    check: Annotated[
+        bool,
+        typer.Option("--check/--no-check", help="Refuse images in which nothing looks like a formula."),
     ] = True,
     scale: Annotated[
         float | None, typer.Option(help="Enlarge images by this instead of estimating it.")
@@ -49,11 +61,11 @@ def read(
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads a process; all if not given.")] = None,
     clipboard: Annotated[bool, typer.Option("--clipboard", help="Read the image on the clipboard.")] = False,
-    copy: Annotated[bool, typer.Option("--copy", help="Also copy what is printed.")] = False,
+    copy: Annotated[bool, typer.Option("--copy", help="Also copy the formulas to the clipboard.")] = False,
 ) -> None:
     """Read images of formulas and print their LaTeX, one line for one image, in order.
 
-    An image that cannot be read gives an empty line, the reason on stderr, and exit status 1. A doubtful
+    Of several images the names are printed too, as `NAME: LATEX`. An image that cannot be read gives an empty line, the reason on stderr, and exit status 1. A doubtful
     reading is printed, and stderr has a warning.
 
     Examples:
@@ -62,7 +74,7 @@ def read(
 
         i2l read scans/ --json --jobs 4 > readings.jsonl
 
-        xclip -selection clipboard -t image/png -o | i2l read - --copy
+        xclip -selection clipboard -t image/png -o | i2l read --copy
     """
     from i2l.inference.many import read_all
 
@@ -74,13 +86,16 @@ def read(
     sources = _find_images(images or [])
     if clipboard:
         sources += _from_clipboard()
+    sources = sources or _from_pipe()
     if not sources:
-        raise I2LError("Nothing to read: name files or folders, - for stdin, or --clipboard.")
+        raise I2LError("Nothing to read: name files or folders, pipe an image in, or use --clipboard.")
+    named = len(sources) > 1 if names is None else names
     options = {
         "model": model,
-        "beam_width": max(beam, n_best),
+        "beam_width": max(beam_width, n_best),
         "n_best": n_best,
         "guard": guard,
+        "check": check,
         "threads": threads,
     }
     printed, failed = [], 0
@@ -97,7 +112,7 @@ def read(
             typer.echo(f"{name}: {error}", err=True)
             text = json.dumps({"image": name, "error": str(error)}) if json_lines else ""
         printed.append(text)
-        sys.stdout.write(text + "\n")
+        sys.stdout.write((_with_name(name, text) if named and not json_lines else text) + "\n")
         sys.stdout.flush()
     if copy:
         from i2l.cli.clipboard import copy_text
@@ -113,16 +128,11 @@ def _find_images(names: list[str]) -> "list[tuple[str, ImageSource]]":
     for name in names:
         path = Path(name)
         if name == "-":
-            from i2l.images.open import MAX_FILE_BYTES
-
-            found.append(("-", sys.stdin.buffer.read(MAX_FILE_BYTES + 1)))
+            found.append(("-", _read_stdin()))
         elif path.is_dir():
-            from i2l.images.open import SUFFIXES
+            from i2l.images.open import images_in
 
-            inside = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
-            if not inside:
-                raise I2LError(f"There is no image in the folder {name}.")
-            found += [(str(file), str(file)) for file in inside]
+            found += [(str(file), str(file)) for file in images_in(path)]
         elif not path.exists() and glob.has_magic(name):
             matches = sorted(glob.glob(name, recursive=True))
             if not matches:
@@ -131,6 +141,22 @@ def _find_images(names: list[str]) -> "list[tuple[str, ImageSource]]":
         else:
             found.append((name, name))
     return found
+
+
+def _read_stdin() -> bytes:
+    from i2l.images.open import MAX_FILE_BYTES
+
+    return sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+
+
+def _from_pipe() -> "list[tuple[str, ImageSource]]":
+    """Give the image on standard input, if something other than a person is there, and not silent."""
+    content = b"" if sys.stdin is None or sys.stdin.isatty() else _read_stdin()
+    return [("-", content)] if content else []
+
+
+def _with_name(name: str, text: str) -> str:
+    return "\n".join(f"{name}: {line}".rstrip() for line in text.split("\n"))
 
 
 def _from_clipboard() -> "list[tuple[str, ImageSource]]":

@@ -66,6 +66,8 @@ def render(
             typer.echo(f"warning: {where}the ink could not be told apart by token: no boxes", err=True)
         with atomic_write(out if single else out / f"{number:06d}.png", "wb") as target:
             _picture(result, boxes).save(target, format="png")
+    if num_failed < len(results):
+        typer.echo(f"Written: {out}", err=True)
     if num_failed:
         raise typer.Exit(1)
 

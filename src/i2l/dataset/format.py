@@ -89,6 +89,9 @@ class DatasetReader:
 class Split:
     """The samples of one split, by their number: columns as a whole, pixels and boxes on demand."""
 
+    left_out: Sequence[str] = ()  # of a split as it is stored, nothing is
+    left_out_formulas: Sequence[str] = ()
+
     def __init__(self, root: Path, files: Sequence[str]) -> None:
         self._root = root
         self._files = [root / file for file in files]
@@ -182,20 +185,24 @@ class Split:
         """Say which files hold the pixels of some samples, with where in a buffer each shall go."""
         files, owners, places = self._places
         shapes = self.sizes[indices]
-        vector = "page" in self._schema.names
         stored = []
         for number in np.unique(owners[indices]):
             positions = np.flatnonzero(owners[indices] == number)
             positions = positions[np.argsort(places[indices[positions]], kind="stable")]
             samples = indices[positions]
-            styles = [self.styles[index] for index in samples] if vector else []
+            styles = [self.styles[index] for index in samples]
             stored.append(
                 StoredSamples(files[number], places[samples], styles, shapes[positions], offsets[positions])
             )
         return stored
 
     def _column(self, name: str) -> pa.ChunkedArray:
-        return pa.concat_tables(pq.read_table(file, columns=[name]) for file in self._files)[name]
+        try:
+            return pa.concat_tables(pq.read_table(file, columns=[name]) for file in self._files)[name]
+        except (OSError, pa.ArrowException) as error:
+            raise DatasetError(
+                f"A file of {self._root} is damaged ({error}); copy or build the dataset again."
+            ) from error
 
     def _strings(self, name: str) -> list[str]:
         return self._column(name).to_pylist()  # type: ignore[no-any-return]

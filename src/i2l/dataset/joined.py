@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from i2l.dataset.draw import PAPER_TEXT
 from i2l.dataset.format import DatasetReader, Split
 from i2l.dataset.pixels import PixelBuffer
-from i2l.dataset.prepared import PreparedSplit
+from i2l.dataset.prepared import PreparedSplit, open_split
 from i2l.dataset.recipes import TRAIN
 from i2l.formulas.aliases import one_name
 from i2l.formulas.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -60,17 +59,13 @@ class JoinedDataset:
         """
         having = [reader for reader in self._readers if name in reader.splits]
         if name != TRAIN:
-            return self._prepared(having[0].split(name), jobs)
-        parts: list[Samples] = [self._prepared(reader.split(name), jobs) for reader in having]
-        if self._vocabulary is not None:
+            having = having[:1]
+        parts: list[Samples] = [
+            open_split(reader, name, canvas_shape=self._canvas_shape, jobs=jobs) for reader in having
+        ]
+        if self._vocabulary is not None and name == TRAIN:
             parts = [KnownSplit(part, self._vocabulary) for part in parts]
         return parts[0] if len(parts) == 1 else JoinedSplit(parts)
-
-    def _prepared(self, split: Split, jobs: int | None) -> Split | PreparedSplit:
-        """Prepare the images, unless all are in the paper's style, which comes out as it goes in."""
-        if set(split.styles) == {PAPER_TEXT}:
-            return split
-        return PreparedSplit(split, canvas_shape=self._canvas_shape, jobs=jobs)
 
 
 class KnownSplit:
@@ -85,6 +80,8 @@ class KnownSplit:
         self.ids = [split.ids[index] for index in self._kept]
         self.sizes = split.sizes[self._kept]
         self.num_tokens = split.num_tokens[self._kept]
+        unknown = np.flatnonzero(~np.array(kept))
+        self.left_out = [*split.left_out, *(split.ids[index] for index in unknown)]
 
     def load_all(self, *, jobs: int | None = None) -> PixelBuffer:
         """Give the pixels of the samples; those of the others are gaps between them."""
@@ -111,6 +108,7 @@ class JoinedSplit:
         self.ids = [sample_id for part in parts for sample_id in part.ids]
         self.sizes = np.concatenate([part.sizes for part in parts])
         self.num_tokens = np.concatenate([part.num_tokens for part in parts])
+        self.left_out = [sample_id for part in parts for sample_id in part.left_out]
 
     def load_all(self, *, jobs: int | None = None) -> PixelBuffer:
         """Give the pixels of all samples."""

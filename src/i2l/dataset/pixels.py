@@ -48,7 +48,7 @@ class StoredSamples:
 
     file: Path
     places: npt.NDArray[np.int32]  # rows of a Parquet shard, or pages of a file of vector pages
-    styles: list[str]  # of vector pages only: what to draw them with
+    styles: list[str]  # what they are drawn with: pages when read, pixels when they were stored
     shapes: npt.NDArray[np.int32]  # height, width
     offsets: npt.NDArray[np.int64]  # where the pixels go
 

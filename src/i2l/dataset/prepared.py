@@ -1,18 +1,21 @@
 """A split as a model will see it: every image prepared as those of users are, at the model's scale.
 
 `i2l.images.prepare` does it, the same code that reading uses; the one thing it is told is the scale, which is
-known here. Images in the paper's style come out as they went in.
+known here. Images in the paper's style come out as they went in. Training, evaluation and calibration all
+open splits by `open_split`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
 
-from i2l.dataset.draw import style_from_text
-from i2l.dataset.format import Split
+from i2l.dataset.draw import PAPER_TEXT, style_from_text
+from i2l.dataset.format import Box, DatasetReader, Split
 from i2l.dataset.pixels import (
+    DatasetError,
     PixelBuffer,
     StoredSamples,
     decode,
@@ -39,20 +42,63 @@ class Preparation:
     left_px: float = 0.0
     top_px: float = 0.0
 
+    def move(self, box: Box) -> Box:
+        """Give where a box of the old image lies in the new one."""
+        left, top, right, bottom = (
+            round((value - corner) * self.scale)
+            for value, corner in zip(box, (self.left_px, self.top_px) * 2, strict=True)
+        )
+        return left, top, right, bottom
+
+
+def open_split(
+    dataset: DatasetReader,
+    name: str,
+    *,
+    canvas_shape: tuple[int, int],
+    limit: int = 0,
+    jobs: int | None = None,
+) -> "Split | PreparedSplit":
+    """Open a split for a model: prepared, unless all of it is in the paper's style, which needs nothing.
+
+    Args:
+        dataset: that has it.
+        name: of the split.
+        canvas_shape: of the model, frame included.
+        limit: prepare only the first so many samples, if not 0; a split that needs nothing is given whole.
+        jobs: processes that prepare; all cores if None.
+
+    Raises:
+        DatasetError: if there is no such split, or the model can read nothing of it.
+    """
+    split = dataset.split(name)
+    if set(split.styles[: limit or None]) == {PAPER_TEXT}:
+        return split
+    prepared = PreparedSplit(split, canvas_shape=canvas_shape, limit=limit, jobs=jobs)
+    if not len(prepared):
+        raise DatasetError(
+            f"Of {dataset.path} this model can read no sample of {name!r}: "
+            f"{', '.join(prepared.left_out[:3])} and all others are too large for it, or show nothing."
+        )
+    return prepared
+
 
 class PreparedSplit:
     """The samples of a split that a model can read, as it reads them; ready once they are loaded."""
 
-    def __init__(self, split: Split, *, canvas_shape: tuple[int, int], jobs: int | None = None) -> None:
+    def __init__(
+        self, split: Split, *, canvas_shape: tuple[int, int], limit: int = 0, jobs: int | None = None
+    ) -> None:
         """Draw and prepare all images.
 
         Args:
             split: the samples as they were drawn.
             canvas_shape: of the model, frame included; what does not fit there at its scale is left out.
+            limit: take only the first so many samples, if not 0.
             jobs: processes; all cores if None.
         """
-        scales = np.array([_scale(text) for text in split.styles])
-        room = np.ceil(split.sizes * scales[:, None]).astype(np.int32) + ROOM_PX
+        scales = np.array([_scale(text) for text in split.styles[: limit or None]])
+        room = np.ceil(split.sizes[: len(scales)] * scales[:, None]).astype(np.int32) + ROOM_PX
         offsets = pixel_offsets(room)
         indices = np.arange(len(room))
         numbers = dict(zip(offsets[:-1].tolist(), indices, strict=True))
@@ -67,15 +113,24 @@ class PreparedSplit:
             for offset, preparation in zip(samples.offsets.tolist(), prepared, strict=True):
                 done[numbers[offset]] = preparation
         self._kept = np.array([index for index in indices if done[index].height], dtype=np.int64)
+        self._left_out = [index for index in indices.tolist() if not done[index].height]
         self._done = [done[index] for index in self._kept]
         self._offsets = np.append(offsets[self._kept], offsets[-1])
         self._split = split
-        self.sizes = np.array([(one.height, one.width) for one in self._done], dtype=np.int32)
+        self.sizes = np.array([(one.height, one.width) for one in self._done], dtype=np.int32).reshape(-1, 2)
+
+    def __len__(self) -> int:
+        return len(self._kept)
 
     @property
-    def num_dropped(self) -> int:
-        """How many samples are too large for the model, or show nothing."""
-        return len(self._split) - len(self._kept)
+    def left_out(self) -> list[str]:
+        """The ids of samples that are too large for the model, or show nothing."""
+        return [self._split.ids[index] for index in self._left_out]
+
+    @property
+    def left_out_formulas(self) -> list[str]:
+        """What these samples show."""
+        return [self._split.formulas[index] for index in self._left_out]
 
     @property
     def formulas(self) -> list[str]:
@@ -95,6 +150,19 @@ class PreparedSplit:
     def load_all(self, *, jobs: int | None = None) -> PixelBuffer:
         """Give the prepared images."""
         return PixelBuffer(self._data, self._offsets, self.sizes)
+
+    def pixels(self, indices: Sequence[int], *, jobs: int | None = None) -> list[Pixels]:
+        """Give the prepared images of some samples."""
+        images = self.load_all()
+        return [images[index] for index in indices]
+
+    def boxes(self, indices: Sequence[int]) -> list[list[Box | None] | None]:
+        """Give the boxes of each token of some samples in the prepared images, as `Split.boxes`."""
+        stored = self._split.boxes([int(self._kept[index]) for index in indices])
+        return [
+            boxes and [box and self._done[index].move(box) for box in boxes]
+            for index, boxes in zip(indices, stored, strict=True)
+        ]
 
     def token_boxes(self) -> npt.NDArray[np.int16] | None:
         """Give the boxes of all tokens of all samples in the prepared images, as `Split.token_boxes`."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from i2l.formulas.lexer import RawTokens
-from i2l.formulas.normalize import normalize_formula
+from i2l.formulas.normalize import NormalizeResult, normalize_formula
 from i2l.formulas.tokens import FormulaError, Token
 
 
@@ -34,7 +34,20 @@ def prepare_formula(formula: str, *, canonical: bool) -> PreparedFormula:
     except FormulaError:
         return PreparedFormula(_raw_tokens(formula) if canonical else formula.split(), formula.strip(), None)
     tokens = normalized.formula.split() if canonical else formula.split()
-    return PreparedFormula(tokens, normalized.latex, normalized.tokens)
+    return PreparedFormula(tokens, normalized.latex, _drawn_tokens(normalized))
+
+
+def _drawn_tokens(normalized: NormalizeResult) -> list[Token]:
+    """Give the tokens that the renderer has boxes for: those of the LaTeX that TeX is given.
+
+    It can have fewer of them, with the same symbols: `\\text { ~ i ~ f ~ }` is `\\text { i f }` there.
+    """
+    if normalized.latex == normalized.formula:
+        return normalized.tokens
+    try:
+        return normalize_formula(normalized.latex).tokens
+    except FormulaError:  # the renderer finds no boxes then
+        return normalized.tokens
 
 
 def _raw_tokens(formula: str) -> list[str]:

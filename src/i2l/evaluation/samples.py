@@ -9,6 +9,7 @@ from typing import Any, Final
 from PIL import Image
 
 from i2l.dataset.format import CARD_FILE, DatasetReader
+from i2l.dataset.prepared import open_split
 from i2l.evaluation.image_match import Pixels
 from i2l.evaluation.pairs import PairsError, read_targets
 from i2l.evaluation.results import describe_file, hash_files
@@ -27,22 +28,27 @@ class Samples:
     images: Sequence[Pixels | Path]  # of a dataset: grey, cropped to the ink; of a folder: any picture
     source: dict[str, Any]
     faults: dict[str, list[str]] = field(default_factory=dict)
+    # Samples without an image, which come last in names and targets: the model cannot read them.
+    num_unreadable: int = 0
 
 
-def load_split(data: Path, split: str, *, limit: int = 0, jobs: int | None = None) -> Samples:
-    """Read a split of a dataset; only its first samples, if ``limit`` is not 0.
+def load_split(
+    data: Path, split: str, *, canvas_shape: tuple[int, int], limit: int = 0, jobs: int | None = None
+) -> Samples:
+    """Read a split of a dataset as a model sees it; only its first samples, if ``limit`` is not 0.
 
     Raises:
         DatasetError: if there is no such dataset or split.
     """
-    rows = DatasetReader(data).split(split)
+    rows = open_split(DatasetReader(data), split, canvas_shape=canvas_shape, limit=limit, jobs=jobs)
     indices = list(range(len(rows)))[: limit or None]
     card = describe_file(data / CARD_FILE)  # it holds the checksums of all other files
     return Samples(
-        names=[rows.ids[index] for index in indices],
-        targets=[rows.formulas[index] for index in indices],
+        names=[rows.ids[index] for index in indices] + list(rows.left_out),
+        targets=[rows.formulas[index] for index in indices] + list(rows.left_out_formulas),
         images=rows.pixels(indices, jobs=jobs),
         source={"dataset": {"path": str(data), "split": split, "sha256": card["sha256"]}},
+        num_unreadable=len(rows.left_out),
     )
 
 

@@ -104,7 +104,7 @@ def run_sweep(
     """
     latex = [prepare_formula(target, canonical=True).latex for target in targets]
     images = {
-        label: [result.pixels for result in render_formulas(latex, style=style, jobs=options.processes)]
+        label: [result.pixels for result in render_formulas(latex, style=style, jobs=options.jobs)]
         for label, style in sweep.styles.items()
     }
     drawn = [index for index in range(len(targets)) if all(row[index] is not None for row in images.values())]

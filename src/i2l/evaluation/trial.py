@@ -68,12 +68,17 @@ def _read(
         found = log.read(paths, reader.read_pictures, kind=_PICTURE, progress=progress)
     else:
         found = log.read(images, reader.read, kind=_PLAIN, progress=progress)
+    found = [*found, *[""] * samples.num_unreadable]
     too_large = [name for name, image in zip(samples.names, images, strict=False) if not reader.fits(image)]
     failed = [
         f"{name}: {reading}"
         for name, reading in zip(samples.names, found, strict=True)
         if isinstance(reading, I2LError)
     ]
-    faults = {"image too large for the model": too_large, "picture not read": failed}
+    faults = {
+        "image too large for the model": too_large,
+        "image too large at the model's scale, or nothing on it": samples.names[len(samples.images) :],
+        "picture not read": failed,
+    }
     readings = ["" if isinstance(reading, I2LError) else reading for reading in found]
     return readings, {kind: places for kind, places in faults.items() if places}

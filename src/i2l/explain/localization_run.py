@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from i2l.dataset.format import DatasetReader, Split
+from i2l.dataset.prepared import PreparedSplit, open_split
 from i2l.evaluation.reading import BatchReader
 from i2l.evaluation.run import Progress
 from i2l.explain.attention_claims import AttentionClaims, measure_claims
@@ -71,7 +72,7 @@ def localize_model(
         reader: the model.
         data: a dataset with boxes.
         split: of the dataset.
-        readings: what the model read, in canonical tokens.
+        readings: what the model read of them, in canonical tokens; nothing, and last, of those left out.
         rounds: of resampling, for the intervals.
         jobs: processes to load images with.
         progress: told how far the work is.
@@ -81,20 +82,23 @@ def localize_model(
     """
     dataset = DatasetReader(data)
     model, field = reader.model, receptive_field(reader.model.config)
+    canvas_shape = model.config.canvas_shape
     fitted_on = "train" if split == VALIDATION else VALIDATION
     others: Iterator[LocalizationSample] = iter(())
     if fitted_on in dataset.splits:
-        rows = dataset.split(fitted_on)
+        rows = open_split(dataset, fitted_on, canvas_shape=canvas_shape, limit=_NUM_FITTED, jobs=jobs)
         indices = range(min(len(rows), _NUM_FITTED))
         fit_readings = reader.read(rows.pixels(indices, jobs=jobs))
         others = replay_split(model, rows, fit_readings, jobs=jobs)
-    samples = replay_split(model, dataset.split(split), readings, jobs=jobs, progress=progress)
+    rows = open_split(dataset, split, canvas_shape=canvas_shape, limit=len(readings), jobs=jobs)
+    readings = readings[: len(readings) - len(rows.left_out)]  # those of what was left out come last
+    samples = replay_split(model, rows, readings, jobs=jobs, progress=progress)
     return report_localization(samples, field=field, validation=others, share=model.box_share, rounds=rounds)
 
 
 def replay_split(
     model: LoadedModel,
-    rows: Split,
+    rows: Split | PreparedSplit,
     readings: Sequence[str],
     *,
     jobs: int | None = None,

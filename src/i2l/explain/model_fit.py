@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from i2l.dataset.format import DatasetReader
+from i2l.dataset.prepared import open_split
 from i2l.evaluation.prepare import prepare_formula
 from i2l.evaluation.run import Progress
 from i2l.evaluation.visual import compare_images
@@ -29,6 +30,7 @@ class ModelFit:
     share_right: float  # of the readings
     error_before: float  # expected calibration error of the model's own probabilities
     boxes: ShareFit | None  # None if the dataset has no boxes
+    left_out: list[str]  # ids of samples that the model cannot read
 
 
 def fit_model(
@@ -47,7 +49,7 @@ def fit_model(
 
     Args:
         reader: as it will be used.
-        data: a dataset at the model's scale.
+        data: a dataset; what is not in the paper's style is brought to the model's scale.
         split: of it, which the model was not trained on.
         limit: take only the first so many samples, if not 0.
         jobs: processes to load images with.
@@ -58,7 +60,10 @@ def fit_model(
         CalibrationError: if too few images can be read.
         MissingDependencyError: if pdflatex is not installed.
     """
-    rows = DatasetReader(data).split(split)
+    canvas_shape = reader.model.config.canvas_shape
+    reader = reader.with_options(check=False)  # what it reads wrong counts, however wrong
+    rows = open_split(DatasetReader(data), split, canvas_shape=canvas_shape, limit=limit, jobs=jobs)
+    left_out = list(rows.left_out)
     total = min(len(rows), limit or len(rows))
     given: list[float] = []
     right: list[bool] = []
@@ -66,13 +71,13 @@ def fit_model(
     for start in range(0, total, _CHUNK):
         places = range(start, min(start + _CHUNK, total))
         images = rows.pixels(places, jobs=jobs)
+        readings = reader.read_many(images, scale=1, errors="return")
         found = {
             place: (image, reading)
-            for place, image, reading in zip(
-                places, images, reader.read_many(images, scale=1, errors="return"), strict=True
-            )
-            if isinstance(reading, Reading)  # others are too large for the canvas
+            for place, image, reading in zip(places, images, readings, strict=True)
+            if isinstance(reading, Reading)
         }
+        left_out += [rows.ids[place] for place in places if place not in found]
         given += [float(np.exp(reading.log_prob)) for _, reading in found.values()]
         right += _same_pictures([(rows.formulas[place], found[place][1].formula) for place in found])
         for (place, (image, reading)), boxes in zip(found.items(), rows.boxes(list(found)), strict=True):
@@ -94,6 +99,7 @@ def fit_model(
         share_right=float(np.mean(right)),
         error_before=expected_calibration_error(given, right),
         boxes=fit,
+        left_out=left_out,
     )
 
 

@@ -75,6 +75,8 @@ _ACCENTS: Final = (commands.NARROW_ACCENTS | commands.WIDE_ACCENTS | commands.LI
     r"\overbrace",
     r"\underbrace",
 }
+_TABLES: Final = frozenset(["array", "matrix", "aligned", "gathered"])  # TeX keeps no distance around them
+_GLUE: Final = "\0"  # before a cell that stands at its `&`
 _FILLS: Final = frozenset([r"\hfill", r"\hfil", r"\hss"])
 _FONT_COMMANDS: Final = {switch: command for command, switch in SWITCHES.items()}
 _NAME = re.compile(r"\\[A-Za-z]+$")
@@ -115,7 +117,10 @@ def readable_formula(formula: str) -> str:
         FormulaError: if the formula does not parse.
     """
     canonical = " ".join(without_outer_space(normalize_formula(formula).formula.split()))
-    written = ModernPrinter(words=False).items(Parser(RawTokens(canonical)).parse())
+    items = Parser(RawTokens(canonical)).parse()
+    while len(items) == 1 and isinstance(items[0], Group):  # braces around all of it
+        items = items[0].items
+    written = ModernPrinter(words=False).items(items)
     try:
         modern = normalize_formula(written)
     except FormulaError:
@@ -239,13 +244,13 @@ class PrettyPrinter:
             cells = [
                 self.cell(cell, aligned=right and index % 2 == 1) for index, cell in enumerate(row.cells)
             ]
-            rows.append(_join([self.items(row.rules), " & ".join(cells)]))
+            rows.append(" ".join(filter(None, [self.items(row.rules), _join_cells(cells)])))
         body = rows[0] if rows else ""
         for row, text in zip(node.rows, rows[1:], strict=False):
-            body += " \\\\" + (self.node(row.gap) if row.gap else "") + f" {text}"
+            body += " \\\\" + (self.node(row.gap) if row.gap else "") + (f" {text}" if text else "")
         if node.rules:
             body += rf" \\ {self.items(node.rules)}"
-        return rf"{head} {body} \end{{{name}}}"
+        return " ".join(filter(None, [head, body, rf"\end{{{name}}}"]))
 
     def cell(self, cell: list[Node], *, aligned: bool) -> str:
         """Write one cell without its braces and without the empty group that keeps a relation's space."""
@@ -255,8 +260,15 @@ class PrettyPrinter:
         if _needs_its_cell(items):
             return self.node(cell[0])
         if aligned and items and isinstance(items[0], Group) and not items[0].items:
-            items = items[1:]
+            return _GLUE + self.items(items[1:]).lstrip(" ")
         return self.items(items)
+
+
+def _join_cells(cells: list[str]) -> str:
+    """Write the cells of a row, with a space on either side of each `&`, or only before it: `a &= b`."""
+    tidy = [cell.lstrip(" ") if cell.endswith("\\ ") else cell.strip(" ") for cell in cells]
+    marked = [tidy[0], *(f"& {cell}" if cell else "&" for cell in tidy[1:])]
+    return " ".join(filter(None, marked)).replace(f" {_GLUE}", "").replace(_GLUE, "")
 
 
 def _needs_its_cell(items: list[Node]) -> bool:
@@ -319,9 +331,12 @@ class ModernPrinter(PrettyPrinter):
         return super().base(node)
 
     def _needs_no_braces(self, items: list[Node]) -> bool:
-        """Whether it is one fraction, or a switch of fonts that becomes a command with braces of its own."""
+        """Whether it is one fraction or table, or a switch of fonts that becomes a command with braces."""
         if len(items) == 1:
-            return isinstance(items[0], Command) and items[0].name in commands.FRACTIONS
+            (node,) = items
+            return (isinstance(node, Command) and node.name in commands.FRACTIONS) or (
+                isinstance(node, Array) and node.name in _TABLES
+            )
         return self._as_font(items) is not None
 
 

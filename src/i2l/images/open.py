@@ -7,7 +7,7 @@ that means running it.
 import io
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -27,6 +27,8 @@ SUFFIXES: Final = frozenset(  # of what counts as an image in a folder
 REFUSED: Final = frozenset({"EPS"})
 
 ImageSource = Image.Image | NDArray[Any] | bytes | BinaryIO | str | os.PathLike[str]
+
+ImageSources = Iterable[ImageSource] | str | os.PathLike[str]  # many images, or the path of their folder
 
 
 class ImageError(I2LError):
@@ -75,6 +77,35 @@ def open_image(source: ImageSource) -> Image.Image:
         raise NotAnImageError(f"Cannot open {path}: {error.strerror or error}.") from error
     except ValueError as error:
         raise NotAnImageError(f"Cannot open {path}: {error}.") from error
+
+
+def list_sources(sources: ImageSources) -> list[ImageSource]:
+    """Give many images one by one; a path is that of a folder of images.
+
+    Raises:
+        ImageError: if the path is none of a folder, or there is no image in it.
+        I2LError: if it is one image.
+    """
+    if isinstance(sources, str | os.PathLike):
+        folder = Path(sources)
+        if not folder.is_dir():
+            raise I2LError(f"{folder} is not a folder; give a list of images, or read one image with `read`.")
+        return [*images_in(folder)]
+    if isinstance(sources, bytes | np.ndarray | Image.Image) or hasattr(sources, "read"):
+        raise I2LError("This is one image; give a list of images, or read it with `read`.")
+    return list(sources)
+
+
+def images_in(folder: Path) -> list[Path]:
+    """Give the images of a folder, in the order of their names.
+
+    Raises:
+        ImageError: if there is none.
+    """
+    inside = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+    if not inside:
+        raise ImageError(f"There is no image in the folder {folder}.")
+    return inside
 
 
 def _read_file(file: BinaryIO) -> bytes:

@@ -16,7 +16,8 @@ from i2l.errors import I2LError
 from i2l.images.canvas import FRAME_PX, WHITE, ImageTooLargeError
 from i2l.images.ink import Ink, extract_ink, ink_bounds
 from i2l.images.open import ImageError, ImageSource, open_image
-from i2l.images.scale import REFERENCE_DPI, estimate_scale
+from i2l.images.scale import REFERENCE_DPI, SYMBOL_PX, estimate_scale
+from i2l.images.strokes import MAX_DEEP_SHARE, deep_share
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
@@ -29,6 +30,7 @@ NEIGHBOUR: Final = 1.2
 MAX_SHRINK: Final = 0.6  # how far below its own scale a model still reads
 MAX_INK_SHARE: Final = 0.5
 MIN_DENSE_PX: Final = 64  # smaller pictures may be all ink: a fraction bar
+SPECKS_PX: Final = 5  # symbols that are not even so large cannot be read: they are grain
 
 
 class NotAFormulaError(ImageError):
@@ -68,6 +70,7 @@ def prepare_image(
     canvas_shape: tuple[int, int],
     dpi: float = REFERENCE_DPI,
     scale: float | None = None,
+    check: bool = True,
 ) -> list[PreparedImage]:
     """Turn a picture into what a model reads.
 
@@ -76,6 +79,7 @@ def prepare_image(
         canvas_shape: height and width of the model's canvas, frame included.
         dpi: the scale of the text that the model knows, as of 12 pt type.
         scale: pixels of the model for one pixel of the file; estimated from the picture if None.
+        check: refuse what does not look like a formula.
 
     Returns:
         One image; or two where the estimate leaves open whether the scale must change, and three around the
@@ -93,10 +97,10 @@ def prepare_image(
     ink, reduced = _find_ink(image)
     left, top, right, bottom = ink_bounds(ink)
     ink = ink[top:bottom, left:right]
-    if min(ink.shape) >= MIN_DENSE_PX and ink.mean() > MAX_INK_SHARE * 255:
+    if check and min(ink.shape) >= MIN_DENSE_PX and ink.mean() > MAX_INK_SHARE * 255:
         raise NotAFormulaError("This does not look like a formula: more than half of it is ink.")
     area = canvas_shape[0] - 2 * FRAME_PX, canvas_shape[1] - 2 * FRAME_PX
-    scales = [scale] if scale is not None else _scales(ink, reduced, dpi / REFERENCE_DPI)
+    scales = [scale] if scale is not None else _scales(ink, reduced, dpi / REFERENCE_DPI, check)
     prepared: dict[float, PreparedImage] = {}
     for wanted in scales:
         fitting = min(
@@ -113,6 +117,8 @@ def prepare_image(
             file_size_px=file_size,
         )
     if not prepared:
+        if scale is None and SYMBOL_PX * dpi / REFERENCE_DPI / scales[-1] < SPECKS_PX:
+            raise NotAFormulaError("This does not look like a formula: there are only specks in it.")
         height, width = (math.ceil(size * reduced * scales[-1]) for size in ink.shape)
         raise ImageTooLargeError(
             f"The formula is too large: at the scale of this model it has {width} x {height} pixels, and "
@@ -131,15 +137,17 @@ def _find_ink(image: Image.Image) -> tuple[Ink, int]:
     return extract_ink(image), 1
 
 
-def _scales(ink: Ink, reduced: int, wanted: float) -> list[float]:
+def _scales(ink: Ink, reduced: int, wanted: float, check: bool) -> list[float]:
     """Give the scales to read at, the estimated one last.
 
     Raises:
-        NotAFormulaError: if there are no symbols to estimate from.
+        NotAFormulaError: if there are no symbols to estimate from, or they are not made of strokes.
     """
     found = estimate_scale(ink)
     if found is None:
         raise NotAFormulaError("This does not look like a formula: there is only grain in it.")
+    if check and deep_share(ink, symbol_px=found * SYMBOL_PX) > MAX_DEEP_SHARE:
+        raise NotAFormulaError("This does not look like a formula: it has shades and areas, not strokes.")
     change = wanted / (found * reduced)
     if abs(math.log(change)) <= NEAR:
         return [1.0]

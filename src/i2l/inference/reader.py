@@ -12,24 +12,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, TypeVar, overload
+from typing import Literal, Protocol, TypeVar, overload
 
 import numpy as np
 from PIL import Image
 
 from i2l.errors import I2LError
-from i2l.formulas.pretty import readable_formula
-from i2l.formulas.tokens import FormulaError
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.canvas import place_on_canvas
-from i2l.images.open import ImageSource
-from i2l.images.prepare import PreparedImage, prepare_image
+from i2l.images.open import ImageSource, ImageSources, list_sources
+from i2l.images.prepare import NotAFormulaError, PreparedImage, prepare_image
 from i2l.inference import BEAM_WIDTH
+from i2l.inference.attempts import Attempt, Candidate, most_probable_first, readable_tokens
 from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
 from i2l.inference.guards import FormulaGuard
 from i2l.inference.loading import LoadedModel, load_model
 from i2l.inference.page_ink import PageInk
 from i2l.inference.reading import Alternative, Reading
+from i2l.inference.sense import find_nonsense
 from i2l.inference.unread import MUCH
 
 T = TypeVar("T")
@@ -52,6 +52,7 @@ class Reader:
         beam_width: int = BEAM_WIDTH,
         n_best: int = 1,
         guard: bool = True,
+        check: bool = True,
         max_tokens: int | None = None,
         threads: int | None = None,
         batch_size: int | None = None,
@@ -65,6 +66,7 @@ class Reader:
             beam_width: hypotheses that are followed at once; 1 is greedy.
             n_best: readings that the search makes certain; those written the same way are one.
             guard: write only what is a formula, and stop repetition.
+            check: refuse a picture in which nothing looks like a formula.
             max_tokens: longest formula; as long as the model can write if None.
             threads: of one call; all processors if None. The result does not depend on it.
             batch_size: images that a thread of `read_many` reads together; what suits the model if None.
@@ -89,10 +91,16 @@ class Reader:
             others=OTHERS,
         )
         self._guard = FormulaGuard(self.model.vocabulary) if guard else None
+        self._check = check
         self._batch_size = batch_size or self.model.backend.batch_size
 
     def with_options(
-        self, *, beam_width: int | None = None, n_best: int | None = None, guard: bool | None = None
+        self,
+        *,
+        beam_width: int | None = None,
+        n_best: int | None = None,
+        guard: bool | None = None,
+        check: bool | None = None,
     ) -> "Reader":
         """Give a reader that shares the loaded model and searches another way; what is None stays as it is.
 
@@ -109,6 +117,7 @@ class Reader:
             raise I2LError("beam_width and n_best are at least 1, n_best at most the beam.")
         if guard is not None:
             other._guard = (self._guard or FormulaGuard(self.model.vocabulary)) if guard else None
+        other._check = self._check if check is None else check
         return other
 
     def prepare(self, source: ImageSource, *, scale: float | None = None) -> list[PreparedImage]:
@@ -118,7 +127,11 @@ class Reader:
             ImageError: if there is no formula in it.
         """
         return prepare_image(
-            source, canvas_shape=self.model.config.canvas_shape, dpi=self.model.dpi, scale=scale
+            source,
+            canvas_shape=self.model.config.canvas_shape,
+            dpi=self.model.dpi,
+            scale=scale,
+            check=self._check,
         )
 
     def read(self, source: ImageSource, *, scale: float | None = None) -> Reading:
@@ -133,21 +146,23 @@ class Reader:
         """
         started = time.perf_counter()
         (reading,) = self._read_forms([self.prepare(source, scale=scale)])
+        if isinstance(reading, I2LError):
+            raise reading
         return replace(reading, seconds=time.perf_counter() - started)
 
     @overload
     def read_many(
-        self, sources: Iterable[ImageSource], *, scale: float | None = ..., errors: Literal["raise"] = ...
+        self, sources: ImageSources, *, scale: float | None = ..., errors: Literal["raise"] = ...
     ) -> list[Reading]: ...
 
     @overload
     def read_many(
-        self, sources: Iterable[ImageSource], *, scale: float | None = ..., errors: Literal["return"]
+        self, sources: ImageSources, *, scale: float | None = ..., errors: Literal["return"]
     ) -> list[Reading | I2LError]: ...
 
     def read_many(
         self,
-        sources: Iterable[ImageSource],
+        sources: ImageSources,
         *,
         scale: float | None = None,
         errors: Literal["raise", "return"] = "raise",
@@ -155,17 +170,17 @@ class Reader:
         """Read many images, those of about one size together; the readings come in the order of the images.
 
         Args:
-            sources: the images, each as in `read`.
+            sources: the images, each as in `read`; or the path of a folder, for all images in it.
             scale: as in `read`, for all of them.
             errors: "return" puts the error in the place of a reading, "raise" stops at the first one.
 
         Raises:
             ImageError: for the first image that cannot be read, unless errors are returned.
-            I2LError: if errors is neither of the two.
+            I2LError: if errors is neither of the two, or the sources are one image.
         """
         if errors not in ("raise", "return"):
             raise I2LError(f'errors is "raise" or "return", not {errors!r}.')
-        given = list(sources)
+        given = list_sources(sources)
         lanes = min(self.model.backend.num_lanes, math.ceil(len(given) / self._batch_size))
         if lanes <= 1:
             return self._read_batches(given, scale, errors, run=map)
@@ -205,13 +220,16 @@ class Reader:
         found = run(self._read_forms, [[forms[index] for index in batch] for batch in batches])
         for batch, readings in zip(batches, found, strict=True):
             for index, reading in zip(batch, readings, strict=True):
+                if errors == "raise" and isinstance(reading, I2LError):
+                    raise reading
                 results[index] = reading
         return results  # type: ignore[return-value] # every place is filled
 
-    def _read_forms(self, forms: Sequence[list[PreparedImage]]) -> list[Reading]:
+    def _read_forms(self, forms: Sequence[list[PreparedImage]]) -> list[Reading | NotAFormulaError]:
         """Read images, each in one of its forms, the last of which is the most likely one.
 
         That one is read greedily. Where it leaves doubt, so are the others, and the best with the whole beam.
+        A reading that makes no sense is an error.
         """
         greedy = replace(self._options, width=1, n_best=1)
         attempts = self._search([self._find_ink(images[-1]) for images in forms], greedy)
@@ -234,12 +252,15 @@ class Reader:
                 first = attempts[index]
                 best = max((attempt, first), key=self._is_whole)  # the wide one, unless it has lost a part
                 attempts[index] = best._replace(seconds=attempt.seconds + first.seconds)
-        return [self._reading(attempt) for attempt in attempts]
+        readings = [self._reading(attempt) for attempt in attempts]
+        if not self._check or self.model.calibration is None:
+            return [*readings]
+        return [find_nonsense(reading) or reading for reading in readings]
 
     def _find_ink(self, image: PreparedImage) -> PageInk:
         return PageInk.find(image, self.model.config)
 
-    def _search(self, inks: Sequence[PageInk], options: BeamOptions) -> list["_Attempt"]:
+    def _search(self, inks: Sequence[PageInk], options: BeamOptions) -> list[Attempt]:
         """Search in the images of a batch together."""
         if not inks:
             return []
@@ -252,9 +273,9 @@ class Reader:
             backend, backend.encode(canvases), arrays=backend.arrays, options=options, guard=self._guard
         )
         seconds = (time.perf_counter() - started) / len(inks)
-        return [_Attempt(ink, hypotheses, seconds) for ink, hypotheses in zip(inks, found, strict=True)]
+        return [Attempt(ink, hypotheses, seconds) for ink, hypotheses in zip(inks, found, strict=True)]
 
-    def _reading(self, attempt: "_Attempt") -> Reading:
+    def _reading(self, attempt: Attempt) -> Reading:
         """Make the reading of one image."""
         best, *others = self._alike(attempt.found, attempt.ink)
         confidence = self._confidence(best)
@@ -283,21 +304,21 @@ class Reader:
             token_alternatives=self._others(hypothesis),
         )
 
-    def _alike(self, found: Sequence[Hypothesis], ink: PageInk) -> list["_Candidate"]:
+    def _alike(self, found: Sequence[Hypothesis], ink: PageInk) -> list[Candidate]:
         """Put together what a person would write the same way, and order that by its probability.
 
         The length penalty leads the search, which would else end too early. Of what it found the most
         probable is printed: with the penalty a letter came in an array, and alternatives could be surer.
         What leaves out a part of the picture comes after all that does not.
         """
-        candidates: dict[str, _Candidate] = {}
-        for hypothesis in _most_probable_first(found):
+        candidates: dict[str, Candidate] = {}
+        for hypothesis in most_probable_first(found):
             tokens = tuple(self.model.vocabulary.decode(hypothesis.token_ids))
-            latex = _readable(tokens)
+            latex = readable_tokens(tokens)
             first = candidates.get(latex)
             if first is None:
                 unread = self._unread(hypothesis, ink)
-                candidates[latex] = _Candidate(latex, tokens, hypothesis, hypothesis.log_prob, unread)
+                candidates[latex] = Candidate(latex, tokens, hypothesis, hypothesis.log_prob, unread)
             elif hypothesis.finished == first.hypothesis.finished:
                 log_prob = min(float(np.logaddexp(first.log_prob, hypothesis.log_prob)), 0.0)
                 candidates[latex] = first._replace(log_prob=log_prob)
@@ -313,13 +334,13 @@ class Reader:
         tokens = self.model.vocabulary.decode(hypothesis.token_ids)
         return ink.unread(tokens, hypothesis.attention[: len(tokens)])
 
-    def _is_whole(self, attempt: "_Attempt") -> bool:
+    def _is_whole(self, attempt: Attempt) -> bool:
         """Tell whether some hypothesis leaves nothing out."""
         return any(self._unread(hypothesis, attempt.ink) < MUCH for hypothesis in attempt.found)
 
-    def _is_sure(self, attempt: "_Attempt") -> bool:
+    def _is_sure(self, attempt: Attempt) -> bool:
         """Tell whether the best hypothesis is sure of every token and leaves nothing out."""
-        best = _most_probable_first(attempt.found)[0]
+        best = most_probable_first(attempt.found)[0]
         sure = best.finished and float(np.exp(best.token_log_probs.min())) >= SURE
         return sure and self._is_whole(attempt)
 
@@ -342,7 +363,7 @@ class Reader:
             )
         )
 
-    def _confidence(self, candidate: "_Candidate") -> float:
+    def _confidence(self, candidate: Candidate) -> float:
         """What leaves out a part of the picture is not right, however sure of the rest."""
         probability = math.exp(candidate.log_prob) if candidate.unread < MUCH else 0.0
         calibration = self.model.calibration
@@ -353,35 +374,3 @@ class _Map(Protocol):
     """What `map` does, here or in several threads."""
 
     def __call__(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[R]: ...
-
-
-class _Candidate(NamedTuple):
-    """A reading as a person would write it, the likeliest hypothesis that says so, and what all such have."""
-
-    latex: str
-    tokens: tuple[str, ...]
-    hypothesis: Hypothesis
-    log_prob: float
-    unread: float
-
-
-class _Attempt(NamedTuple):
-    """The ink of a form of an image, what was read there, and how long that took."""
-
-    ink: PageInk
-    found: list[Hypothesis]
-    seconds: float
-
-
-def _most_probable_first(found: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """Order what a search found."""
-    return sorted(found, key=lambda one: (one.finished, one.log_prob), reverse=True)
-
-
-def _readable(tokens: Sequence[str]) -> str:
-    """Give the LaTeX a person would write; without a guard tokens may be no formula, and stay as they are."""
-    formula = " ".join(tokens)
-    try:
-        return readable_formula(formula)
-    except FormulaError:
-        return formula

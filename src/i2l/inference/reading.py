@@ -13,6 +13,7 @@ from PIL import Image
 from i2l.images.prepare import Box, PreparedImage
 
 MARGIN_PX = 8  # around the ink in a notebook
+SHOWN = 80  # characters of the LaTeX on a terminal
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Alternative:
     confidence: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Reading:
     """One image, read. In a notebook it shows itself."""
 
@@ -42,6 +43,10 @@ class Reading:
     prepared: PreparedImage  # what the model saw
     # For each token the likeliest others in its place, each with its probability.
     token_alternatives: tuple[tuple[tuple[str, float], ...], ...]
+
+    def __repr__(self) -> str:
+        latex = self.latex if len(self.latex) <= SHOWN else f"{self.latex[:SHOWN]}..."
+        return f"Reading({latex!r}, confidence={self.confidence:.2f}, {len(self.tokens)} tokens)"
 
     @property
     def formula(self) -> str:

@@ -43,6 +43,10 @@ class Split(Protocol):
     def sizes(self) -> NDArray[np.integer]:
         """Height and width of each image, (N, 2)."""
 
+    @property
+    def left_out(self) -> Sequence[str]:
+        """The ids of samples that the model cannot read; they are not among the others."""
+
     def load_all(self, *, jobs: int | None) -> PixelBuffer:
         """The pixels of all images, by so many processes."""
 
@@ -85,6 +89,7 @@ class ResidentSplit:
         """
         self.canvas_shape = canvas_shape
         self.ids = split.ids
+        self.left_out = split.left_out
         self.sizes = np.asarray(split.sizes, dtype=np.int64)
         self._check_sizes()
         self.lengths = np.zeros(len(self.sizes), dtype=np.int64)  # eos included

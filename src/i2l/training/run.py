@@ -140,7 +140,7 @@ def train(
         if processes.is_first:
             config.save(out / CONFIG_FILE)
         monitor = Monitor(out, step=trainer.step_count) if processes.is_first else None
-        _introduce(display, trainer, data, resumed, config, processes)
+        _introduce(display, trainer, data, validator, resumed, config, processes)
         flops = training_flops(config.model, vocab_size=len(dataset.vocabulary))
         loop = Loop(
             trainer,
@@ -295,6 +295,7 @@ def _introduce(
     display: Display,
     trainer: Trainer,
     data: ResidentSplit,
+    validator: Validator | None,
     resumed: Checkpoint | None,
     config: RunConfig,
     processes: Processes,
@@ -306,6 +307,12 @@ def _introduce(
         f"{config.training.batch_size}, {order.num_shapes} shapes; "
         f"{num_weights:,} weights; {processes.count} x {processes.device}"
     )
+    for name, split in (("training", data), ("validation", validator.data if validator else None)):
+        if split and split.left_out:
+            display.note(
+                f"Left out of {name}: {len(split.left_out):,} samples that are too large for the model at "
+                f"its scale, or show nothing ({', '.join(split.left_out[:3])}, ...)."
+            )
     if resumed:
         display.note(f"Going on from {resumed.path}, step {resumed.step:,}.")
         for text in changed_settings(resumed, config).values():

@@ -1,0 +1,41 @@
+"""What a search in an image gave, before it becomes a reading."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from i2l.formulas.pretty import readable_formula
+from i2l.formulas.tokens import FormulaError
+from i2l.inference.decoding import Hypothesis
+from i2l.inference.page_ink import PageInk
+
+
+class Candidate(NamedTuple):
+    """A reading as a person would write it, the likeliest hypothesis that says so, and what all such have."""
+
+    latex: str
+    tokens: tuple[str, ...]
+    hypothesis: Hypothesis
+    log_prob: float
+    unread: float
+
+
+class Attempt(NamedTuple):
+    """The ink of a form of an image, what was read there, and how long that took."""
+
+    ink: PageInk
+    found: list[Hypothesis]
+    seconds: float
+
+
+def most_probable_first(found: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Order what a search found."""
+    return sorted(found, key=lambda one: (one.finished, one.log_prob), reverse=True)
+
+
+def readable_tokens(tokens: Sequence[str]) -> str:
+    """Give the LaTeX a person would write; without a guard tokens may be no formula, and stay as they are."""
+    formula = " ".join(tokens)
+    try:
+        return readable_formula(formula)
+    except FormulaError:
+        return formula

@@ -1,0 +1,138 @@
+"""The command line and the Python names as one surface: the same words everywhere, listed in docs/api.md."""
+
+import json
+import re
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import i2l
+from i2l import errors
+from i2l.cli import RENAMED, app
+
+API = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+COMMANDS = get_command(app).commands
+
+
+def options_of(command):
+    return {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+
+
+def help_of(*arguments):
+    done = CliRunner().invoke(app, [*arguments], env={"COLUMNS": "200", "TERM": "dumb"})
+    assert done.exit_code == 0
+    return done.output
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_short_help(name):
+    assert "Usage" in help_of(name, "-h")
+
+
+def test_readers_come_first_in_the_help():
+    assert list(COMMANDS)[:3] == ["read", "explain", "serve"]
+    text = help_of("-h")
+    places = [re.search(rf"^\W*{name} ", text, re.M).start() for name in COMMANDS]
+    assert places == sorted(places)
+    assert "--install-completion" in text
+
+
+def test_one_word_for_one_thing():
+    everywhere = {name: options_of(command) for name, command in COMMANDS.items()}
+    for name in ("read", "explain", "evaluate", "train"):
+        assert "--beam-width" in everywhere[name]
+    for name in ("read", "evaluate", "calibrate", "render", "build"):
+        assert "--jobs" in everywhere[name]
+    for name in ("read", "explain", "evaluate"):
+        assert {"--guard", "--no-guard"} <= everywhere[name]
+        (guard,) = [parameter for parameter in COMMANDS[name].params if parameter.name == "guard"]
+        assert guard.default is True
+    for options in everywhere.values():
+        assert not options & set(RENAMED)
+
+
+@pytest.mark.parametrize("argument", [["--beam", "0"], ["--beam=0"]])
+def test_old_names_are_taken_and_not_shown(argument):
+    done = CliRunner().invoke(app, ["read", "x.png", *argument])
+    assert done.exit_code == 2
+    assert "--beam-width" in done.output
+    assert "--beam " not in help_of("read", "-h")
+
+
+def test_python_names():
+    assert set(dir(i2l)) == set(i2l.__all__)
+    for name in i2l.__all__:
+        assert getattr(i2l, name) is not None
+        assert f"`{name}`" in API
+    assert issubclass(i2l.NotAFormulaError, i2l.ImageError)
+    assert issubclass(i2l.ImageError, i2l.I2LError)
+
+
+def test_the_list_of_what_is_stable_is_whole():
+    for name in ("read", "explain", "serve", "evaluate", "render", "normalize"):
+        assert f"`i2l {name}`" in API
+    for name in ("read", "explain"):
+        for option in options_of(COMMANDS[name]) - {"--help", "-h"}:
+            assert f"`{option}`" in API, f"{name} {option}"
+    for method in ("read", "read_many", "with_options"):
+        assert f"`Reader.{method}`" in API
+    for field in i2l.Reading.__dataclass_fields__:
+        assert f"`{field}`" in API
+
+
+class Installed:
+    requires = (
+        "numpy>=1.26",
+        'fastapi>=0.115; extra == "serve"',
+        'i2l[mathml]; extra == "serve"',
+        'latex2mathml>=3.77; extra == "mathml"',
+    )
+
+    def __init__(self, origin):
+        self.origin = origin
+
+    def read_text(self, name):
+        assert name == "direct_url.json"
+        return json.dumps(self.origin) if self.origin else None
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr("sys.executable", "/venv/bin/python")
+
+    def command(origin):
+        monkeypatch.setattr("importlib.metadata.distribution", lambda name: Installed(origin))
+        return errors.install_command("serve").removeprefix("/venv/bin/python -m pip install ")
+
+    return command
+
+
+def test_what_to_install_is_said_for_how_it_was_installed(installed, tmp_path, monkeypatch):
+    wheel = tmp_path / "i2l-0.1.0-py3-none-any.whl"
+    wheel.touch()
+    folder = {"url": tmp_path.as_uri(), "dir_info": {}}
+    assert installed(folder) == f"'{tmp_path}[serve]'"
+    assert installed(folder | {"dir_info": {"editable": True}}) == f"-e '{tmp_path}[serve]'"
+    assert installed({"url": wheel.as_uri(), "archive_info": {}}) == f"'{wheel}[serve]'"
+    packages = "'fastapi>=0.115' 'latex2mathml>=3.77'"
+    assert installed({"url": (tmp_path / "gone.whl").as_uri(), "archive_info": {}}) == packages
+    assert installed(None) == packages
+    git = {"url": "https://example.org/i2l.git", "vcs_info": {"vcs": "git", "commit_id": "1"}}
+    assert installed(git) == "'i2l[serve] @ git+https://example.org/i2l.git'"
+    monkeypatch.setattr("shutil.which", lambda name: "/venv/bin/pip")
+    assert errors.install_command("serve") == "pip install 'i2l[serve] @ git+https://example.org/i2l.git'"
+
+    def missing(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.distribution", missing)
+    assert errors.install_command("serve") == f"pip install '{Path(__file__).parents[2]}[serve]'"
+
+
+def test_a_missing_package_is_said_with_the_command():
+    with pytest.raises(errors.MissingDependencyError, match=r"pip install .*\[mathml\]|latex2mathml"):
+        errors.require_extra("no_such_package", "mathml")

@@ -1,0 +1,85 @@
+"""One way of opening a split for a model: training, evaluation and calibration see the same images."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from i2l.dataset.draw import style_from_text
+from i2l.dataset.format import DatasetReader
+from i2l.dataset.joined import JoinedDataset
+from i2l.dataset.pixels import DatasetError
+from i2l.dataset.prepared import open_split
+from i2l.dataset.recipes import RECIPES
+from i2l.dataset.sources import text_sources
+from i2l.evaluation.samples import load_split
+from tests.dataset.fakes import RECIPE
+
+WORLD = replace(RECIPES["world"], min_token_count=1, val_fraction=0.1, test_fraction=0.1)
+CANVAS = (162, 402)
+LINES = [f"{a} + {b} = {c}" for a in "abc" for b in "abcx" for c in "xab"] + [f"W + {a}" for a in "abcx"]
+
+
+@pytest.fixture
+def built(small_build, tmp_path):
+    (tmp_path / "formulas.txt").write_text("\n".join(LINES))
+    sources = text_sources([tmp_path / "formulas.txt"])
+    return lambda **changes: small_build(sources, **changes)
+
+
+def test_a_world_dataset_in_pixel_form_opens_at_the_models_scale(built):
+    dataset = built(recipe=WORLD, compact=False)
+    stored = dataset.split("train")
+    split = JoinedDataset([dataset.path], canvas_shape=CANVAS).split("train", jobs=1)
+    images = split.load_all()
+    assert len(split) == len(images) > 20
+    for number, sample in enumerate(split.ids):
+        place = stored.ids.index(sample)
+        style = style_from_text(stored.styles[place])
+        scale = 200 * 12 / (style.dpi * style.size_pt)
+        width = stored.sizes[place, 1] * scale
+        assert width * 0.8 - 2 <= images[number].shape[1] <= width + 2  # noise may end in white
+
+
+def test_what_is_left_out_is_named(built):
+    dataset = built(recipe=WORLD)
+    stored = dataset.split("train")
+    split = open_split(dataset, "train", canvas_shape=CANVAS, jobs=1)
+    assert all("W" in formula for formula in split.left_out_formulas)
+    assert sorted([*split.ids, *split.left_out]) == sorted(stored.ids)
+    assert split.left_out
+    both = JoinedDataset([dataset.path, built(out="paper").path], canvas_shape=CANVAS).split("train", jobs=1)
+    assert both.left_out == split.left_out
+    with pytest.raises(DatasetError, match="can read no sample"):
+        open_split(dataset, "train", canvas_shape=(4, 4), jobs=1)
+
+
+def test_boxes_move_with_the_images(built):
+    split = open_split(built(recipe=WORLD, boxes=True), "train", canvas_shape=CANVAS, jobs=1)
+    table, row = split.token_boxes(), 0
+    for formula, boxes in zip(split.formulas, split.boxes(range(len(split))), strict=True):
+        for number, box in enumerate(boxes):
+            if number % 2:
+                np.testing.assert_allclose(table[row + number], box, atol=1)
+            else:
+                assert box is None
+        row += len(formula.split())
+    assert row == len(table)
+
+
+def test_an_evaluation_reads_what_training_sees(built):
+    dataset = built(recipe=WORLD)
+    split = open_split(dataset, "train", canvas_shape=CANVAS, limit=12, jobs=1)
+    samples = load_split(dataset.path, "train", canvas_shape=CANVAS, limit=12, jobs=1)
+    assert len(samples.names) == len(samples.targets) == 12
+    assert samples.num_unreadable == len(split.left_out)
+    assert samples.names == [*split.ids, *split.left_out]
+    for image, prepared in zip(samples.images, split.pixels(range(len(split))), strict=True):
+        np.testing.assert_array_equal(image, prepared)
+
+
+def test_the_papers_style_comes_out_as_it_went_in(built):
+    dataset = built(recipe=RECIPE)
+    split = open_split(DatasetReader(dataset.path), "train", canvas_shape=CANVAS)
+    assert not split.left_out
+    np.testing.assert_array_equal(split.load_all().data, dataset.split("train").load_all().data)
