@@ -176,13 +176,14 @@ def find_faults(folder: str) -> list[Fault]:
     return faults
 
 
-def tests_of(fault: Fault) -> list[str]:
-    """Give the test files of a fault's folder, those first that name its module."""
+def tests_of(fault: Fault, *, narrow: bool) -> list[str]:
+    """Give the test files that name a fault's module, and then all of its folder; narrow: only if none does."""
     *_, folder, name = fault.path.with_suffix("").parts
     files = sorted((ROOT / "tests").rglob("test_*.py"))
     named = [path for path in files if f"{folder}.{name}" in path.read_text() or f"test_{name}" in path.name]
     own = [path for path in files if path.parent.name == folder]
-    return [str(path.relative_to(ROOT)) for path in dict.fromkeys([*named, *own])]
+    chosen = named if narrow and named else dict.fromkeys([*named, *own])
+    return [str(path.relative_to(ROOT)) for path in chosen]
 
 
 def run_tests(copy: Path, tests: list[str], slow: bool, log: Path) -> None:
@@ -199,17 +200,17 @@ def run_tests(copy: Path, tests: list[str], slow: bool, log: Path) -> None:
     sys.path = [entry for entry in sys.path if entry != str(ROOT)]
     chosen = [] if slow else ["-m", "not slow"]
     os._exit(
-        pytest.main(["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "--timeout", "120", *chosen, *tests])
+        pytest.main(["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "--timeout", "600", *chosen, *tests])
     )
 
 
-def judge(fault: Fault, copy: Path, *, slow: bool, limit_s: float) -> str:
+def judge(fault: Fault, copy: Path, *, slow: bool, narrow: bool, limit_s: float) -> str:
     """Put a fault in, run the tests, take it out; give the test that noticed it, or nothing."""
     target, source = copy / fault.path, (ROOT / fault.path).read_bytes()
     log = copy / "log.txt"
     target.write_bytes(fault.apply(source))
     process = multiprocessing.get_context("forkserver").Process(
-        target=run_tests, args=(copy, tests_of(fault), slow, log)
+        target=run_tests, args=(copy, tests_of(fault, narrow=narrow), slow, log)
     )
     process.start()
     process.join(limit_s)
@@ -244,6 +245,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=list(FOLDERS), choices=FOLDERS)
     parser.add_argument("--slow", action="store_true", help="run the slow tests too")
+    parser.add_argument("--narrow", action="store_true", help="run only test files that name the module")
     parser.add_argument("--limit-s", type=float, default=900, help="for the tests of one fault")
     options = parser.parse_args()
     multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOAD)
@@ -255,7 +257,7 @@ def main() -> None:
         )
         for fault in draw(options.only, options.count, options.seed):
             started = time.perf_counter()
-            noticed = judge(fault, copy, slow=options.slow, limit_s=options.limit_s)
+            noticed = judge(fault, copy, slow=options.slow, narrow=options.narrow, limit_s=options.limit_s)
             outcomes["noticed" if noticed else "survived"] += 1
             old = (ROOT / fault.path).read_bytes()[fault.start : fault.end].decode()
             verdict = f"noticed by {noticed}" if noticed else "SURVIVED"
