@@ -177,7 +177,7 @@ def find_faults(folder: str) -> list[Fault]:
 
 
 def tests_of(fault: Fault, *, narrow: bool) -> list[str]:
-    """Give the test files that name a fault's module, and then all of its folder; narrow: only if none does."""
+    """Give the test files that name a fault's module, then all of its folder; narrow: only if none does."""
     *_, folder, name = fault.path.with_suffix("").parts
     files = sorted((ROOT / "tests").rglob("test_*.py"))
     named = [path for path in files if f"{folder}.{name}" in path.read_text() or f"test_{name}" in path.name]

@@ -1,7 +1,7 @@
 """The test formulas that were left out, and the scores over the whole split with them read as nothing.
 
-Peers who judge by the whole official split meet these formulas too. An empty reading has no n-grams, lengthens what
-BLEU compares the readings' length with, costs one edit for each token, draws nothing and matches nothing.
+Peers who judge by the whole official split meet these formulas too. An empty reading has no n-grams, adds to
+the length that BLEU compares readings with, costs one edit for each token, draws nothing and matches nothing.
 """
 
 import math
@@ -67,7 +67,7 @@ def _reading_length(run: Run) -> int:
 def _with_empty(
     read: dict[str, float], reading_length: int, num_read: int, left_out: dict[str, Any]
 ) -> dict[str, float]:
-    """The scores with an empty reading for every formula that was left out; readings are shorter than targets."""
+    """The scores with an empty reading for each formula left out; readings are shorter than targets."""
     num_left_out = left_out["num_lines"] - num_read
     whole = {key: read[key] * num_read / left_out["num_lines"] for key in _SHARES}
     whole["bleu_moses"] = read["bleu_moses"] * math.exp(-left_out["num_tokens"] / reading_length)

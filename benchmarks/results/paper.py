@@ -1,7 +1,7 @@
 """What the authors of the paper published: their tables, and the curve of their NOPOOL run.
 
-The curve is from the outputs in their repository (`eval_runs.ipynb`): 213,965 steps in about 2.3e5 seconds on two
-GTX 1080 Ti, validation with a beam of ten over 14,280 formulas. Its minutes are about.
+The curve is from the outputs in their repository (`eval_runs.ipynb`): 213,965 steps in about 2.3e5 seconds on
+two GTX 1080 Ti, validation with a beam of ten over 14,280 formulas. Its minutes are rounded.
 """
 
 from dataclasses import dataclass
