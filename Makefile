@@ -5,7 +5,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
-DEBIAN := $(shell cat debian-packages.txt)
 
 .PHONY: demo test test-fast quality style bench tex clean
 
@@ -43,7 +42,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt
 	touch $@ $(VENV)/.base
 
 tex:
-	@sh recipes/install_tex.sh $(DEBIAN)
+	@sh recipes/install_packages.sh debian-packages.txt
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

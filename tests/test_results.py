@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.results import mistakes, store
+from benchmarks.results import left_out, mistakes, store
 from benchmarks.results.add import publishable, reduce_curve
 from benchmarks.results.curves import draw_curves
 from benchmarks.results.page import TABLES, fill_page, render_pages
 from benchmarks.results.store import load_runs
+from i2l.evaluation.figures import FIGURE_BY_KEY
+from i2l.evaluation.text_metrics import text_columns
 
 RUNS = load_runs()
 
@@ -55,6 +57,31 @@ def test_nothing_of_the_data_is_published(run: store.Run) -> None:
         assert not content.keys() & {"source", "samples"} or path.name == "mistakes.json"
         longest = max(map(len, re.findall(r'"((?:[^"\\\\]|\\\\.)*)"', path.read_text(encoding="utf-8"))))
         assert longest < 120  # names and tokens, no formulas
+
+
+def test_formulas_left_out_count_as_empty_readings() -> None:
+    """The scores over the whole split are those of all pairs, the ones left out with nothing read."""
+    targets = [["a", "+", "b", "=", "c", "d"], ["x", "^", "{", "2", "}", "y"], ["q"] * 7, ["r"] * 4]
+    readings = [["a", "+", "b", "=", "c"], ["x", "^", "{", "3", "}"], [], []]
+    keys = ("bleu_moses", "edit_distance", "exact_match")
+
+    def scores(count: int) -> dict[str, float]:
+        sums = {
+            name: values.sum() for name, values in text_columns(targets[:count], readings[:count]).items()
+        }
+        return {key: float(FIGURE_BY_KEY[key].compute(sums)) for key in keys}
+
+    read = scores(2) | dict.fromkeys(("im2markup_match_no_spaces", "strict_match", "compiles"), 0.5)
+    whole = left_out._with_empty(read, 10, 2, {"num_lines": 4, "num_tokens": 11})
+    assert {key: whole[key] for key in keys} == pytest.approx(scores(4))
+    assert whole["strict_match"] == 0.25
+
+
+def test_left_out_formulas_and_read_ones_are_the_split() -> None:
+    counted = store.Run(store.FOLDER).part("left_out")
+    assert counted is not None
+    num_read = {run.settings["data"]["num_samples"]["test"] for run in RUNS}
+    assert num_read == {counted["num_lines"] - sum(counted["reasons"].values())}
 
 
 def test_a_page_without_runs_says_so() -> None:

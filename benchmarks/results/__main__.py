@@ -7,6 +7,7 @@
     python -m benchmarks.results reread NAME --model CHECKPOINT --data DATASET
     python -m benchmarks.results box --test EVALUATION --real EVALUATION --sweep EVALUATION \\
         --localization EVALUATION --float32 EVALUATION --race FILE --wild FILE     the model in the box
+    python -m benchmarks.results left-out --data DATASET --lines FILE     the test formulas that were not read
     python -m benchmarks.results pictures          the examples of docs/errors.md, drawn by TeX
 """
 
@@ -14,6 +15,7 @@ import argparse
 from pathlib import Path
 
 from benchmarks.results.box import take_over
+from benchmarks.results.left_out import count_left_out
 from benchmarks.results.page import write_pages
 from benchmarks.results.store import FOLDER, Run
 
@@ -50,6 +52,9 @@ def main() -> None:
     box = commands.add_parser("box")
     for name in (*BOX_PARTS, "float32", "race", "wild"):
         box.add_argument(f"--{name}", type=Path)
+    left_out = commands.add_parser("left-out")
+    left_out.add_argument("--data", type=Path, required=True, help="the dataset")
+    left_out.add_argument("--lines", type=Path, required=True, help="the formulas of its test split")
     commands.add_parser("pictures")
     options = parser.parse_args()
     if options.command == "add":
@@ -63,6 +68,8 @@ def main() -> None:
     elif options.command == "box":
         evaluations = {name: getattr(options, name) for name in BOX_PARTS}
         take_over(evaluations, race=options.race, float32=options.float32, wild=options.wild)
+    elif options.command == "left-out":
+        count_left_out(options.data, options.lines)
     elif options.command == "pictures":
         from benchmarks.results.pictures import draw_examples
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from benchmarks.results import box, error_tables, paper_tables, score_tables
+from benchmarks.results import box, error_tables, left_out, paper_tables, score_tables
 from benchmarks.results.curves import draw_curves
 from benchmarks.results.store import Run, load_runs
 from i2l.files import atomic_write
@@ -19,7 +19,7 @@ from i2l.inference.model_folder import BUNDLED, CARD, bundled_models
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 TABLES: Final[dict[str, Callable[[Sequence[Run]], str]]] = (
-    paper_tables.TABLES | score_tables.TABLES | error_tables.TABLES
+    paper_tables.TABLES | score_tables.TABLES | error_tables.TABLES | {"whole-split": left_out.whole_split}
 )
 _BLOCK: Final = re.compile(r"(<!-- table: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 

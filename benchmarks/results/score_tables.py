@@ -19,7 +19,9 @@ _ATTENTION: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
     "right": ("steps that go on to the right", "{:.1%}".format),
     "still": ("... stay", "{:.1%}".format),
     "left": ("... go back", "{:.1%}".format),
-    "empty_eos": ("looks at a cell without ink at the end token", "{:.1%}".format),
+    "empty_first": ("attention on cells without ink: first step", "{:.1%}".format),
+    "empty_between": ("... steps between", "{:.1%}".format),
+    "empty_eos": ("... end token", "{:.1%}".format),
     "ase": ("ASE_N (the authors: NOPOOL 4.58, STRIPS 5.38)", "{:.2f}".format),
 }
 _RULES: Final = {

@@ -49,7 +49,7 @@ def on_meta(config, vocab_size):
 
 
 @pytest.mark.parametrize(("preset", "vocab_size"), list(BLOCKS))
-def test_parameter_counts_are_the_papers(preset, vocab_size):
+def test_parameter_counts_are_those_of_the_authors_code(preset, vocab_size):
     model = on_meta(model_preset(preset), vocab_size)
     counted = {name: count(model.get_submodule(name)) for name in BLOCKS[preset, vocab_size]}
     assert counted == BLOCKS[preset, vocab_size]

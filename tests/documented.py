@@ -1,0 +1,193 @@
+"""The commands of README.md and docs/, and a small world in which they can be run as they stand there."""
+
+import lzma
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+BIN = Path(sys.executable).parent
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_INDENTED = re.compile(r"(?<=\n\n)((?: {4}\S.*\n| {8,}\S.*\n)+)")
+_COMMAND = re.compile(r"(?:[A-Z0-9_]+=\S+ )?(?:i2l|make|pip|sh|python|torchrun|curl|docker|echo|xclip|npm)\b")
+
+# Commands that are not run here, by how they begin, and why.
+NOT_RUN = {
+    "make": "`make demo` and `make test` are what a bare machine is tried with; this is a part of the second",
+    "pip install": "`make demo` and `make test` install by the same lines, with constraints.txt",
+    "sh recipes/smoke.sh": "the same steps, of minutes; what they are made of runs here",
+    "docker": "needs Docker",
+    "torchrun": "eight GPUs; tests/training has two processes",
+    "xclip": "needs a screen; `--copy` has its own tests",
+    "i2l build --formulas lists/*.txt.xz": "a cluster; tests/dataset has a local one",
+    "python -m benchmarks.results": "takes over logs of runs on a GPU; tests/test_results.py has its parts",
+}
+_SMALL = (
+    "--device cpu --max-steps 1 --set training.precision=float32 --set training.engine=plain"
+    " --set training.batch_size=4 --set training.length_classes=[16,40,150]"
+    " --set training.min_shape_batches=1 --set training.emphasis=[]"
+)
+_SMALL_CALSTM = (
+    " --set model.height_px=64 --set model.width_px=320 --set model.channels=[4,4,4,4,4]"
+    " --set model.attention_units=[8,8] --set model.embedding_units=8 --set model.lstm_units=8"
+    " --set model.init_units=8 --set model.output_units=8"
+)
+_SMALL_TRANSFORMER = (
+    " --set model.channels=[4,4,4,8] --set model.depths=[0,1,1,1] --set model.decoder_units=48"
+    " --set model.decoder_layers=1"
+)
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command, and what the page says it prints, if it says so."""
+
+    page: Path
+    line: int
+    text: str
+    printed: str | None = None
+
+    @property
+    def why_not(self) -> str | None:
+        """Why it is not run here."""
+        return next((why for start, why in NOT_RUN.items() if self.text.startswith(start)), None)
+
+    @property
+    def small(self) -> str:
+        """The command as it is run here: with names for what the page leaves open, and small."""
+        text = self.text.replace("LISTS...", "a.txt b.txt.xz").replace("I2L_TOKEN=...", "I2L_TOKEN=secret")
+        text = text.replace(" ... ", " ").replace("--recipe im2latex-90k", "")
+        if " train " in text:
+            text = re.sub(r"\s+#.*", "", text)
+            text += " " + _SMALL + (_SMALL_TRANSFORMER if "pinpoint" in text else _SMALL_CALSTM)
+            text += "" if "--data" in text else " --data DATA"
+            text += "" if "--out" in text else " --out RUN"
+        if " build " in text:
+            text = re.sub(r"\s+#.*", "", text) + " --min-token-count 1"
+        return text
+
+
+def commands_of(page: Path) -> list[Command]:
+    """Find the commands of a page: in blocks without a language, fenced or indented."""
+    text = page.read_text(encoding="utf-8")
+    blocks = [(match.start(2), match[2]) for match in _FENCE.finditer(text) if not match[1]]
+    plain = _FENCE.sub(lambda match: "\n" * match[0].count("\n"), text)
+    blocks += [
+        (text.find(match[1]), re.sub("^ {4}", "", match[1], flags=re.M))
+        for match in _INDENTED.finditer(plain)
+    ]
+    found = []
+    for start, block in blocks:
+        first_line = text.count("\n", 0, start) + 1
+        lines = block.splitlines()
+        if not _COMMAND.match(lines[0].removeprefix("$ ")):
+            continue
+        found += _commands_of_block(page, first_line, lines)
+    return found
+
+
+def _commands_of_block(page: Path, first_line: int, lines: list[str]) -> list[Command]:
+    found: list[Command] = []
+    printed: dict[int, list[str]] = {}
+    transcript = lines[0].startswith("$ ")
+    number = 0
+    while number < len(lines):
+        at, line = number, lines[number].removeprefix("$ ")
+        while line.endswith("\\"):
+            number += 1
+            line = line[:-1] + lines[number].strip()
+        if transcript and not lines[at].startswith("$ "):
+            printed.setdefault(len(found) - 1, []).append(line)
+        else:
+            found.append(Command(page, first_line + at, line))
+        number += 1
+    return [
+        Command(one.page, one.line, one.text, "\n".join(printed[place]) if place in printed else None)
+        for place, one in enumerate(found)
+    ]
+
+
+def python_of(page: Path) -> list[str]:
+    """Find the Python of a page."""
+    return [match[2] for match in _FENCE.finditer(page.read_text(encoding="utf-8")) if match[1] == "python"]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """The variables of a command: our own `i2l` first, nothing of the person who runs the tests."""
+    path = f"{BIN}:/usr/bin:/bin"
+    return {"PATH": path, "HOME": str(folder), "PYTHONPATH": str(ROOT / "src"), "LANG": "C.UTF-8"}
+
+
+def run(command: str, folder: Path, *, timeout_s: float = 280) -> str:
+    """Run a line of shell; give what it printed.
+
+    Raises:
+        AssertionError: if it failed, with what it said.
+    """
+    result = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+        env=environment(folder),
+    )
+    assert result.returncode == 0, f"{command}\n{result.stdout[-2000:]}\n{result.stderr[-4000:]}"
+    return result.stdout
+
+
+def make_world(folder: Path) -> None:
+    """Put there what the pages speak of: images, lists, a dataset, a run, a model, small ones."""
+    for name in ("examples", "recipes"):
+        (folder / name).symlink_to(ROOT / name)
+    image = ROOT / "examples" / "1-paper.png"
+    for name in ("formula.png", "one.png", "two.png", "scans/a.png", "scans/b.png"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copy(image, folder / name)
+    formulas = [f"{a} {sign} {b} = {c}" for a in "abcxyz" for b in "abc" for sign in "+-" for c in "abxyz2"]
+    lists = {"train": formulas[:60], "val": formulas[60:120], "test": formulas[120:140]}
+    for name, lines in lists.items():
+        (folder / f"{name}.txt").write_text("\n".join(lines) + "\n")
+    (folder / "a.txt").write_text("\n".join(formulas[:60]) + "\n")
+    (folder / "b.txt.xz").write_bytes(lzma.compress("\n".join(formulas[140:]).encode()))
+    published = folder / "downloads" / "im2latex"
+    published.mkdir(parents=True)
+    (published / "im2latex_formulas.lst").write_text("\n".join(formulas[:60]))
+    for name, numbers in (("train", range(40)), ("validate", range(40, 50)), ("test", range(50, 60))):
+        (published / f"im2latex_{name}.lst").write_text("".join(f"{number} x basic\n" for number in numbers))
+    run(
+        "i2l build --formulas train.txt --val val.txt --test test.txt --out data/90k --min-token-count 1 -q",
+        folder,
+    )
+    run(f"i2l train --data data/90k --preset nopool --out runs/nopool {_SMALL}{_SMALL_CALSTM}", folder)
+    run("i2l export runs/nopool -o models/nopool", folder)
+    _name_what_pages_leave_open(folder, formulas)
+
+
+def _name_what_pages_leave_open(folder: Path, formulas: list[str]) -> None:
+    """DATA, VAL and the like, and the images of `--images`."""
+    photos = folder / "photos"
+    run("i2l render --formulas test.txt -o photos", folder)
+    names = sorted(path.name for path in photos.glob("*.png"))
+    for name in ("labels.tsv", "LABELS", "pix2tex.tsv"):
+        (folder / name).write_text(
+            "".join(f"{n}\t{f}\n" for n, f in zip(names, formulas[120:], strict=False))
+        )
+    shutil.copytree(photos, folder / "IMAGES")
+    for image in (photos / names[0], photos / names[1]):
+        run(
+            f'{sys.executable} -c \'from PIL import Image; Image.open("{image}").save("{image.stem}.jpg")\'',
+            folder,
+        )
+    for name in ("DATA", "BOXES", "VALIDATION"):
+        (folder / name).symlink_to("data/90k")
+    for name in ("VAL", "TEST", "test.beam10.txt"):
+        (folder / name).symlink_to("test.txt")
+    (folder / "RUN").mkdir()
+    shutil.copy(folder / "data" / "90k" / "vocab.json", folder / "RUN" / "vocab.json")

@@ -1,0 +1,27 @@
+"""Where writing out macros stops, and what it must not glue together."""
+
+import pytest
+
+from i2l.formulas.macros import Macros
+from i2l.formulas.tokens import FormulaError
+
+MACROS = Macros.parse(r"\newcommand{\be}{b} \newcommand{\half}[1]{#1\alpha} \newcommand{\grow}{x\grow}")
+
+
+def test_two_thousand_macros_are_written_out_and_no_more():
+    assert MACROS.expand(r"\be " * 2000).source == "b " * 2000
+    with pytest.raises(FormulaError, match="macro never ends"):
+        MACROS.expand(r"\be " * 2001)
+
+
+def test_a_macro_that_calls_itself_stops_before_it_is_long():
+    with pytest.raises(FormulaError) as caught:
+        MACROS.expand(r"y\grow")
+    assert caught.value.position == 1
+
+
+def test_a_command_at_the_end_of_a_macro_keeps_its_name():
+    expansion = MACROS.expand(r"\half{u}v")
+    assert expansion.source == r"u\alpha v"
+    assert len(expansion.spans) == len(expansion.source)
+    assert MACROS.expand(r"\half{u}2").source == r"u\alpha2"
