@@ -8,11 +8,12 @@ from functools import cache
 
 from PIL import Image
 
-from i2l.dataset.recipes import PAPER_STYLES
+from i2l.dataset.recipes import PAPER_STYLES, PHOTO_STYLES
 from i2l.formulas.normalize import normalize_formula
 from i2l.images.glyphs import Box
+from i2l.images.photo import Photo
 from i2l.images.rasterize import Pixels
-from i2l.images.styles import FONTS, PAPER, Style, world_style
+from i2l.images.styles import FONTS, PAPER, Style, photo_style, world_style
 from i2l.images.tex import compile_formulas
 
 PAPER_TEXT = "paper"
@@ -22,14 +23,26 @@ def style_text(style: Style) -> str:
     """Write a style down: `paper`, or JSON of what differs from it."""
     if style == PAPER:
         return PAPER_TEXT
-    usual = asdict(PAPER)
-    return json.dumps({name: value for name, value in asdict(style).items() if value != usual[name]})
+    values = _differing(style, PAPER)
+    if style.photo is not None:
+        values["photo"] = _differing(style.photo, Photo())
+    return json.dumps(values)
+
+
+def _differing(value: Style | Photo, usual: Style | Photo) -> dict[str, object]:
+    values, others = asdict(value), asdict(usual)
+    return {name: value for name, value in values.items() if value != others[name]}
 
 
 @cache
 def style_from_text(text: str) -> Style:
     """Read what `style_text` wrote."""
-    return PAPER if text == PAPER_TEXT else Style(**json.loads(text))
+    if text == PAPER_TEXT:
+        return PAPER
+    values = json.loads(text)
+    if "photo" in values:
+        values["photo"] = Photo(**values["photo"])
+    return Style(**values)
 
 
 def encode_png(pixels: Pixels) -> bytes:
@@ -47,7 +60,13 @@ def styles_of_lines(kind: str, *, seed: int, lines: Sequence[int]) -> list[Style
     """
     if kind == PAPER_STYLES:
         return [PAPER] * len(lines)
-    return [world_style((seed << 32) + line) for line in lines]
+    draw = _mixed_style if kind == PHOTO_STYLES else world_style
+    return [draw((seed << 32) + line) for line in lines]
+
+
+def _mixed_style(seed: int) -> Style:
+    """Three photographs for one style of the world."""
+    return world_style(seed) if seed % 4 == 0 else photo_style(seed)
 
 
 def check_styles(kind: str) -> None:

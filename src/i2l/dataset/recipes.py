@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from i2l.errors import I2LError
 
-PAPER_STYLES, WORLD_STYLES = "paper", "world"
+PAPER_STYLES, WORLD_STYLES, PHOTO_STYLES = "paper", "world", "photo"
 TRAIN, VAL, TEST = SPLITS = ("train", "val", "test")
 
 
@@ -19,7 +19,8 @@ class Recipe:
     max_tokens: int
     max_width_px: int
     max_height_px: int
-    # "paper" draws all in one style; "world" draws each sample's own style from the seed
+    # "paper" draws all in one style; "world" draws each sample's own style from the seed, "photo" also does,
+    # three of four as a phone would photograph it
     styles: str
     # shares of a seeded split; unused where the splits are given
     val_fraction: float
@@ -36,6 +37,8 @@ RECIPES = {
         # displays of several lines, as large as a page has them
         Recipe("displays", 24, 600, 1600, 1400, PAPER_STYLES, 0.02, 0.02),
         Recipe("world-displays", 24, 600, 2800, 2450, WORLD_STYLES, 0.02, 0.02),
+        Recipe("photo", 24, 200, 1920, 256, PHOTO_STYLES, 0.02, 0.02),
+        Recipe("photo-displays", 24, 600, 2800, 2450, PHOTO_STYLES, 0.02, 0.02),
     )
 }
 

@@ -21,6 +21,7 @@ from i2l.images.pdf_ink import Glyph, Ink, PdfInk, Rule
 from i2l.images.rasterize import Matrix, PageImage
 from i2l.images.styles import Style
 from i2l.images.tex import CompiledBatch, compile_formulas
+from i2l.images.warp import Warp
 
 _Key = tuple[str, int, float]
 _RULE: Final[_Key] = ("rule", 0, 0.0)
@@ -60,7 +61,7 @@ def find_boxes(
             places = ink_places(page_ink, images[index].matrix, known)
             boxes = token_boxes(normalized[index].tokens, owners, places)
             if boxes is not None:
-                found[index] = boxes
+                found[index] = _warped(boxes, images[index].warp)
     return found
 
 
@@ -69,6 +70,10 @@ def _normalize(formula: str) -> NormalizeResult | None:
         return normalize_formula(formula)
     except FormulaError:
         return None
+
+
+def _warped(boxes: list[Box | None], warp: Warp | None) -> list[Box | None]:
+    return boxes if warp is None else [box and warp.box(box) for box in boxes]
 
 
 def token_boxes(

@@ -1,7 +1,7 @@
-"""What happens to the pixels after the page is drawn: margins, shades, blur, noise, JPEG.
+"""What happens to the pixels after the page is drawn: margins, shades, blur, noise, JPEG; or a camera.
 
 Integers and a fixed bit stream only, so that a style gives the same bytes on every machine (JPEG: with the
-same libjpeg).
+same libjpeg; photographs: with the same Pillow).
 """
 
 import io
@@ -10,14 +10,21 @@ import math
 import numpy as np
 from PIL import Image
 
+from i2l.images.camera import Neighbour, take_photo
 from i2l.images.rasterize import WHITE, PageImage, Pixels
 from i2l.images.styles import Style
 
 
-def degrade(image: PageImage, style: Style) -> PageImage:
-    """Do to a drawn page what its style says, and move its matrix along."""
+def degrade(image: PageImage, style: Style, neighbour: Neighbour = lambda offset: None) -> PageImage:
+    """Do to a drawn page what its style says, and keep track of where its points go.
+
+    ``neighbour`` draws the page so many pages on, for photographs with neighbours of the formula in them.
+    """
     if image.pixels is None:
         return image
+    if style.photo is not None:
+        pixels, warp = take_photo(image.pixels, style, style.photo, neighbour)
+        return PageImage(_jpeg(pixels, style.jpeg_quality), image.matrix, warp=warp)
     pixels = image.pixels
     rows, columns = (
         (style.margin_top_px, style.margin_bottom_px),
@@ -32,10 +39,9 @@ def degrade(image: PageImage, style: Style) -> PageImage:
         pixels = _blur(pixels, style.blur_px)
     if style.noise:
         pixels = _add_noise(pixels, style.noise, style.noise_seed)
-    if style.jpeg_quality:
-        pixels = _jpeg(pixels, style.jpeg_quality)
     a, b, c, d, e, f = image.matrix
-    return PageImage(pixels, (a, b, c, d, e + style.margin_left_px, f + style.margin_top_px))
+    matrix = a, b, c, d, e + style.margin_left_px, f + style.margin_top_px
+    return PageImage(_jpeg(pixels, style.jpeg_quality), matrix)
 
 
 def _blur(pixels: Pixels, deviation_px: float) -> Pixels:
@@ -65,6 +71,8 @@ def _add_noise(pixels: Pixels, deviation: float, seed: int) -> Pixels:
 
 
 def _jpeg(pixels: Pixels, quality: int) -> Pixels:
+    if not quality:
+        return pixels
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, format="jpeg", quality=quality)
     return np.asarray(Image.open(file), dtype=np.uint8)

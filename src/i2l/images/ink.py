@@ -4,11 +4,13 @@ White type on black, blue on yellow, a transparent background, a photograph with
 is the distance to the background. Black on white comes out exactly as it went in.
 """
 
+import math
 from typing import Final
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from PIL import Image, ImageFilter
+from PIL import Image, ImageChops, ImageFilter
 
 from i2l.images.open import EmptyImageError
 
@@ -19,7 +21,10 @@ EDGE_PX: Final = 3
 EDGE_SHARE: Final = 0.7  # of the edge must be of one colour to be paper
 MIN_CONTRAST: Final = 24
 FULL_CONTRAST: Final = 200  # ink at least this dark is left as it is
-BLOCK_PX: Final = 32  # a shadow may change over this distance
+CELL_SHARE: Final = 0.4  # of the root of the picture's shorter side: cells in which light is measured
+REACH_CELLS: Final = 4  # strokes are narrower than twice as many cells
+MUCH_GRAIN: Final = 0.2  # of the contrast of ink
+SMOOTHING: Final = ImageFilter.Kernel((3, 3), (1, 2, 1, 2, 4, 2, 1, 2, 1))
 NOISY_INK: Final = 40  # in a noisy image, what is fainter is no ink
 
 
@@ -90,33 +95,66 @@ def _over_paper(colours: NDArray[np.int16]) -> NDArray[np.int16]:
     return laid.astype(np.int16)
 
 
-def _shadowless(colours: NDArray[np.int16]) -> NDArray[np.int16]:
-    """Divide by the paper's own lightness, found block by block; type lighter than its paper is inverted."""
-    grey = np.clip(colours.mean(axis=2), 0, 255).astype(np.uint8)
-    if grey.mean() > np.median(grey):  # what stands out is light
-        grey = 255 - grey
-    height, width = grey.shape
-    rows, columns = -(-height // BLOCK_PX), -(-width // BLOCK_PX)
-    padded = np.pad(grey, ((0, rows * BLOCK_PX - height), (0, columns * BLOCK_PX - width)), mode="edge")
-    blocks = padded.reshape(rows, BLOCK_PX, columns, BLOCK_PX).swapaxes(1, 2).reshape(rows, columns, -1)
-    paper = Image.fromarray(np.percentile(blocks, 80, axis=2).astype(np.uint8))
-    paper = paper.filter(ImageFilter.MedianFilter(3)) if min(rows, columns) >= 3 else paper
-    paper = paper.resize((columns * BLOCK_PX, rows * BLOCK_PX), Image.Resampling.BICUBIC)
-    lightness = np.maximum(np.asarray(paper)[:height, :width], 1).astype(np.int32)
-    ink: NDArray[np.int16] = (255 - np.minimum(grey * np.int32(255) // lightness, 255)).astype(np.int16)
+def _shadowless(colours: NDArray[np.int16]) -> Ink:
+    """Divide by the paper's own lightness; type lighter than its paper is inverted.
+
+    The paper's lightness is a closing of a smaller picture: the lightest around each place, and of those the
+    darkest around. Strokes vanish from it, while slopes and edges of light and shadow stay where they are.
+    """
+    grey = np.clip(colours.mean(axis=2) if colours.shape[2] > 1 else colours[:, :, 0], 0, 255)
+    picture = Image.fromarray(grey.astype(np.uint8))
+    cell = max(2, round(CELL_SHARE * math.sqrt(min(picture.size))))
+    small = picture.reduce(cell)
+    around = small.filter(ImageFilter.BoxBlur(REACH_CELLS))
+    apart = np.asarray(small).astype(np.int64) - np.asarray(around)
+    if np.sum(apart**3) > 0:  # the few that stand out are light: they are the type
+        picture, small = ImageChops.invert(picture), ImageChops.invert(small)
+    light = _close(np.asarray(small))
+    paper = Image.fromarray(light).filter(ImageFilter.BoxBlur(1))
+    box = (0, 0, picture.width / cell, picture.height / cell)
+    lightness = np.asarray(paper.resize(picture.size, Image.Resampling.BILINEAR, box=box)).astype(np.int32)
+    shares = np.asarray(picture) * np.int32(255) // np.maximum(lightness, 1)
+    ink: Ink = (255 - np.minimum(shares, 255)).astype(np.uint8)
     return ink
 
 
-def _without_noise(ink: NDArray[np.int16]) -> NDArray[np.int16]:
-    """Take off what the paper's own grain amounts to."""
-    middle = np.median(ink)
-    floor = middle + 4 * np.median(np.abs(ink - middle)) + 4
-    left = np.maximum(ink - np.int16(min(floor, 128)), 0)
-    peak = int(np.percentile(left[left > 0], 95)) if (left > 0).any() else 0
+def _close(values: Ink) -> Ink:
+    """Fill what is darker than its surroundings and narrower than twice the reach."""
+    values = np.pad(values, 2 * REACH_CELLS, mode="edge")  # a shadow in a corner goes on beyond it
+    for pick in (np.max, np.min):
+        for axis in (0, 1):
+            values = pick(sliding_window_view(values, 2 * REACH_CELLS + 1, axis=axis), axis=2)
+    return values
+
+
+def _without_noise(ink: Ink) -> NDArray[np.int16]:
+    """Take off what the paper's own grain amounts to; where that is much, smooth it first."""
+    middle, grain, contrast = _measure_grain(ink)
+    if grain > MUCH_GRAIN * contrast:
+        ink = np.asarray(Image.fromarray(ink).filter(SMOOTHING))
+        middle, grain, _ = _measure_grain(ink)
+    left = np.maximum(ink.astype(np.int16) - np.int16(min(middle + grain + 4, 128)), 0)
+    counts = np.bincount(left.ravel(), minlength=256)
+    counts[0] = 0
+    peak = _rank(counts, 0.95)
     if peak < MIN_CONTRAST:
         return np.zeros_like(left)
     darkened = np.minimum(left.astype(np.int32) * 255 // peak, 255)
     return np.where(darkened >= NOISY_INK, darkened, 0).astype(np.int16)
+
+
+def _measure_grain(ink: Ink) -> tuple[int, int, int]:
+    """Give the middle darkness of the paper, how far above it the grain reaches, and how far the ink does."""
+    counts = np.bincount(ink.ravel(), minlength=256)
+    middle = _rank(counts, 0.5)
+    distances = np.bincount(np.abs(np.arange(256) - middle), weights=counts, minlength=256)
+    return middle, 4 * _rank(distances, 0.5), _rank(counts, 0.98) - middle
+
+
+def _rank(counts: NDArray[np.generic], share: float) -> int:
+    """Give the value that a share of the counted values does not exceed."""
+    sums = np.cumsum(counts)
+    return int(np.searchsorted(sums, share * sums[-1]))
 
 
 def ink_bounds(ink: Ink) -> tuple[int, int, int, int]:

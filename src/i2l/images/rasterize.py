@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from i2l.errors import require_extra
+from i2l.images.warp import Warp
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
@@ -31,8 +32,9 @@ class PageImage:
     """The ink of a page, and where points of the page went."""
 
     pixels: Pixels | None  # grey, 255 is white; None if there is a reason
-    matrix: Matrix  # from PDF coordinates to column and row
+    matrix: Matrix  # from PDF coordinates to column and row, of the page as it was drawn
     reason: str | None = None  # empty: no ink; too-large: too many pixels, or ink over the edge of the page
+    warp: Warp | None = None  # from there to the pixels, if a camera came in between
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from i2l.images.boxes import find_boxes
 from i2l.images.degrade import degrade
@@ -14,6 +14,9 @@ from i2l.images.glyphs import Box as Box
 from i2l.images.rasterize import EMPTY, TOO_LARGE, PageImage, Pixels, open_pdf, rasterize_page
 from i2l.images.styles import PAPER, Style
 from i2l.images.tex import compile_formulas
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfDocument
 
 # Starting TeX and embedding fonts costs as much as a thousand formulas; more in a batch only take memory.
 _FORMULAS_PER_BATCH: Final = 5000
@@ -84,6 +87,8 @@ def _run(work: "partial[list[RenderResult]]", tasks: list[_Task], jobs: int) -> 
 def draw_pages(pdf: bytes, pages: Sequence[int], styles: Iterable[Style]) -> Iterator[PageImage]:
     """Draw pages (counted from 0) of a compiled batch, each in its own style.
 
+    Photographs may show parts of the pages before and after; their size and boxes do not depend on those.
+
     Raises:
         MissingDependencyError: if pypdfium2 is not installed.
     """
@@ -91,7 +96,11 @@ def draw_pages(pdf: bytes, pages: Sequence[int], styles: Iterable[Style]) -> Ite
         with open_pdf(pdf) as document:
             for page, style in zip(pages, styles, strict=True):
                 image = rasterize_page(document, page, dpi=style.dpi, rotation_deg=style.rotation_deg)
-                yield degrade(image, style)
+                yield degrade(image, style, partial(_neighbour, document, page, style.dpi))
+
+
+def _neighbour(document: "PdfDocument", page: int, dpi: int, offset: int) -> Pixels | None:
+    return rasterize_page(document, (page + offset) % len(document), dpi=dpi).pixels
 
 
 def _render_batch(task: _Task, *, boxes: bool, timeout_s: int) -> list[RenderResult]:

@@ -2,10 +2,11 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from i2l.errors import I2LError
+from i2l.images.photo import Photo, draw_photo
 
 T = TypeVar("T")
 
@@ -71,6 +72,7 @@ class Style:
     noise: float = 0.0  # standard deviation in grey levels
     noise_seed: int = 0
     jpeg_quality: int = 0  # 0: no JPEG
+    photo: Photo | None = None  # what a camera does, in place of the blur; shades, noise and JPEG come after
 
     def tex_part(self) -> "Style":
         """The style with all that TeX does not see left out: formulas of equal parts can share a process."""
@@ -115,6 +117,32 @@ def world_style(seed: int) -> Style:
         noise=noise,
         noise_seed=seed if noise else 0,
         jpeg_quality=int(_sometimes(pixels, scanned, 0.5, 25, 96)),
+    )
+
+
+def photo_style(seed: int) -> Style:
+    """A style as a phone might have photographed it; TeX does what it does in the world style of the seed."""
+    look = world_style(seed).tex_part()
+    source = random.Random(f"photo {seed}")
+    lowest_dpi = max(70, 770 / look.size_pt)
+    dpi = round(lowest_dpi * (300 / lowest_dpi) ** source.random())
+    margins = [int(dpi * 0.22 * source.random() ** 2) for _ in range(4)]
+    noise = round(_sometimes(source, True, 0.7, 0.5, 7), 1)
+    jpeg_quality = int(_sometimes(source, True, 0.85, 35, 96))
+    photo, tones = draw_photo(source, seed=seed, em_px=dpi * look.size_pt / 72)
+    return replace(
+        look,
+        dpi=dpi,
+        margin_left_px=margins[0],
+        margin_top_px=margins[1],
+        margin_right_px=margins[2],
+        margin_bottom_px=margins[3],
+        ink=tones.ink,
+        paper=tones.paper,
+        noise=noise,
+        noise_seed=seed if noise else 0,
+        jpeg_quality=jpeg_quality,
+        photo=photo,
     )
 
 
