@@ -23,9 +23,10 @@ MIN_CONTRAST: Final = 24
 FULL_CONTRAST: Final = 200  # ink at least this dark is left as it is
 CELL_SHARE: Final = 0.4  # of the root of the picture's shorter side: cells in which light is measured
 REACH_CELLS: Final = 4  # strokes are narrower than twice as many cells
-MUCH_GRAIN: Final = 0.2  # of the contrast of ink
+MUCH_GRAIN: Final = 0.15  # of the contrast of ink
 SMOOTHING: Final = ImageFilter.Kernel((3, 3), (1, 2, 1, 2, 4, 2, 1, 2, 1))
 NOISY_INK: Final = 40  # in a noisy image, what is fainter is no ink
+SPECK_INK: Final = 16  # mean of a pixel and its neighbours that makes it more than a speck
 
 
 def extract_ink(image: Image.Image) -> Ink:
@@ -140,7 +141,9 @@ def _without_noise(ink: Ink) -> NDArray[np.int16]:
     if peak < MIN_CONTRAST:
         return np.zeros_like(left)
     darkened = np.minimum(left.astype(np.int32) * 255 // peak, 255)
-    return np.where(darkened >= NOISY_INK, darkened, 0).astype(np.int16)
+    kept = np.where(darkened >= NOISY_INK, darkened, 0).astype(np.uint8)
+    around = np.asarray(Image.fromarray(kept).filter(ImageFilter.BoxBlur(1)))
+    return np.where(around >= SPECK_INK, kept, 0).astype(np.int16)
 
 
 def _measure_grain(ink: Ink) -> tuple[int, int, int]:
@@ -148,7 +151,7 @@ def _measure_grain(ink: Ink) -> tuple[int, int, int]:
     counts = np.bincount(ink.ravel(), minlength=256)
     middle = _rank(counts, 0.5)
     distances = np.bincount(np.abs(np.arange(256) - middle), weights=counts, minlength=256)
-    return middle, 4 * _rank(distances, 0.5), _rank(counts, 0.98) - middle
+    return middle, 3 * _rank(distances, 0.5), _rank(counts, 0.98) - middle
 
 
 def _rank(counts: NDArray[np.generic], share: float) -> int:

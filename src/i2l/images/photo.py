@@ -71,6 +71,8 @@ def draw_photo(source: random.Random, *, seed: int, em_px: float) -> tuple[Photo
     """Draw a photograph of paper, a board or a screen, for type of the given size."""
     draw = _Chance(source)
     kind = draw.kind()
+    tones = draw.tones(kind)
+    contrast = abs(tones.paper - tones.ink) / 200  # what is on the paper is lit as its ink is
     cut = draw.happens(_CUT_SHARE)
     steady = 0.25 if cut else 1.0  # who cuts a line out of a page holds the camera straight
     cuts = [draw.sometimes(share, 0.15, 0.55) if cut else 0.0 for share in (0.6, 0.6, 0.2, 0.2)]
@@ -105,9 +107,9 @@ def draw_photo(source: random.Random, *, seed: int, em_px: float) -> tuple[Photo
         shadow_place=draw.between(-1, 1),
         shadow_soft=draw.between(0.02, 0.3),
         vignette=draw.sometimes(0.3, 0.05, 0.4),
-        grain=draw.sometimes(0.15 if on_screen else 0.7, 0.5, 9.0 if on_board else 6.0, power=1.5),
-        fibres=draw.sometimes(0.15, 3, 15) if on_paper else 0.0,
-        moire=draw.sometimes(0.65, 2, 14) if on_screen else 0.0,
+        grain=round(contrast * draw.sometimes(0.15 if on_screen else 0.7, 0.5, 9 if on_board else 7, power=1.5), 2),
+        fibres=round(contrast * draw.sometimes(0.15, 2, 12), 2) if on_paper else 0.0,
+        moire=round(contrast * draw.sometimes(0.65, 2, 14), 2) if on_screen else 0.0,
         moire_px=draw.between(2.2, 14),
         moire_deg=round(draw.between(0, 180)),
         defocus_px=round(em_px * draw.sometimes(0.65, 0.01, 0.075), 2),
@@ -116,7 +118,7 @@ def draw_photo(source: random.Random, *, seed: int, em_px: float) -> tuple[Photo
         sharpen=int(draw.sometimes(0.25, 40, 160)),
         colour_noise=draw.sometimes(0.3, 0.5, 3.5),
     )
-    return photo, draw.tones(kind)
+    return photo, tones
 
 
 class _Chance:

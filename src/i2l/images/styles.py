@@ -125,11 +125,12 @@ def photo_style(seed: int) -> Style:
     look = world_style(seed).tex_part()
     source = random.Random(f"photo {seed}")
     lowest_dpi = max(70, 770 / look.size_pt)
-    dpi = round(lowest_dpi * (300 / lowest_dpi) ** source.random())
+    dpi = round(lowest_dpi * (300 / lowest_dpi) ** (source.random() ** 0.7))  # most are sharper than screens
     margins = [int(dpi * 0.22 * source.random() ** 2) for _ in range(4)]
-    noise = round(_sometimes(source, True, 0.7, 0.5, 7), 1)
+    noise = _sometimes(source, True, 0.7, 0.5, 7)
     jpeg_quality = int(_sometimes(source, True, 0.85, 35, 96))
     photo, tones = draw_photo(source, seed=seed, em_px=dpi * look.size_pt / 72)
+    noise = round(min(noise, abs(tones.paper - tones.ink) / 14), 1)  # nobody sends what nobody can read
     return replace(
         look,
         dpi=dpi,
