@@ -83,6 +83,7 @@ def draw_photo(source: random.Random, *, seed: int, em_px: float) -> tuple[Photo
     squared = draw.happens(0.65)
     if ruling_mm:
         ruling_mm = 5.0 if squared and on_paper else round(ruling_mm, 1)
+    grain = draw.sometimes(0.15 if on_screen else 0.7, 0.5, 9 if on_board else 7, power=1.5)
     photo = Photo(
         seed=seed,
         cut_top_em=cuts[0],
@@ -107,7 +108,7 @@ def draw_photo(source: random.Random, *, seed: int, em_px: float) -> tuple[Photo
         shadow_place=draw.between(-1, 1),
         shadow_soft=draw.between(0.02, 0.3),
         vignette=draw.sometimes(0.3, 0.05, 0.4),
-        grain=round(contrast * draw.sometimes(0.15 if on_screen else 0.7, 0.5, 9 if on_board else 7, power=1.5), 2),
+        grain=round(contrast * grain, 2),
         fibres=round(contrast * draw.sometimes(0.15, 2, 12), 2) if on_paper else 0.0,
         moire=round(contrast * draw.sometimes(0.65, 2, 14), 2) if on_screen else 0.0,
         moire_px=draw.between(2.2, 14),
