@@ -67,8 +67,9 @@ def test_token_boxes_are_the_boxes_of_all_samples(sources, tmp_path):
     assert without.token_boxes() is None
 
 
-def test_a_prepared_split_is_what_a_reader_sees(sources, tmp_path):
-    recipe = replace(RECIPES["world"], min_token_count=2, val_fraction=0.1, test_fraction=0.1)
+@pytest.mark.parametrize("name", ["world", "photo"])
+def test_a_prepared_split_is_what_a_reader_sees(sources, tmp_path, name):
+    recipe = replace(RECIPES[name], min_token_count=2, val_fraction=0.1, test_fraction=0.1)
     world = build(sources, tmp_path / "world", replace(OPTIONS, recipe=recipe, compact=True)).split("train")
     canvas_shape = (258, 1282)
     prepared = PreparedSplit(world, canvas_shape=canvas_shape, jobs=1)

@@ -28,7 +28,7 @@ def build(
         list[Path] | None,
         typer.Argument(metavar="FILES", help="More such files; with --from, one folder.", show_default=False),
     ] = None,
-    recipe: Annotated[str, typer.Option(help="im2latex-90k, i2l-140k or world.")] = "im2latex-90k",
+    recipe: Annotated[str, typer.Option(help="im2latex-90k, i2l-140k, world or photo.")] = "im2latex-90k",
     min_token_count: Annotated[
         int | None,
         typer.Option(min=1, help="Drop training formulas with rarer tokens; default: the recipe's."),
@@ -41,7 +41,7 @@ def build(
         float | None, typer.Option(help="Share drawn for val if no split is given; default: the recipe's.")
     ] = None,
     test_fraction: Annotated[float | None, typer.Option(help="Share drawn for test; likewise.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the drawn splits, and of the styles of `world`.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the drawn splits, and of the drawn styles.")] = 0,
     published: Annotated[
         _Published | None,
         typer.Option("--from", help="Read a published dataset as it is, from the folder FILES."),

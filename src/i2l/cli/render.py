@@ -23,11 +23,14 @@ def render(
         Path | None, typer.Option("--formulas", help="A file with one formula a line, plain, .xz or .gz.")
     ] = None,
     style: Annotated[
-        Literal["paper", "world"],
-        typer.Option(help="`paper`: 12 pt, 200 dpi, cropped; `world`: fonts, sizes and damage by seed."),
+        Literal["paper", "world", "photo"],
+        typer.Option(
+            help="`paper`: 12 pt, 200 dpi, cropped; `world`: fonts, sizes and damage by seed; `photo`: "
+            "photographed, by seed."
+        ),
     ] = "paper",
     seed: Annotated[
-        int, typer.Option(help="Of the first formula's `world` style; the next has the next.")
+        int, typer.Option(help="Of the first formula's `world` or `photo` style; the next has the next.")
     ] = 0,
     dpi: Annotated[int | None, typer.Option(min=20, max=2400, help="Instead of the style's own.")] = None,
     boxes: Annotated[
@@ -70,9 +73,9 @@ def render(
 def _style(name: str, seed: int, dpi: int | None) -> "Style":
     from dataclasses import replace
 
-    from i2l.images.styles import PAPER, world_style
+    from i2l.images.styles import PAPER, photo_style, world_style
 
-    style = PAPER if name == "paper" else world_style(seed)
+    style = PAPER if name == "paper" else photo_style(seed) if name == "photo" else world_style(seed)
     return style if dpi is None else replace(style, dpi=dpi)
 
 
