@@ -6,6 +6,7 @@ that pixels and boxes move alike.
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,8 @@ Box = tuple[int, int, int, int]
 
 _DISTANCE = 1.5  # of the camera, in widths of the formula
 _MIN_WIDTH_EM = 25.0  # nobody takes a photograph of a single letter from an inch away
-_STRIP_PX = 24  # a bent sheet is flat over this distance
+_FLAT_PX = 96  # perspective is straight over this distance, within half a pixel ...
+_BENT_PX = 24  # ... and so is a bent sheet over this one
 _SAMPLES = 9  # points along the side of a box
 _ALONG = np.arange(_SAMPLES) / (_SAMPLES - 1)
 
@@ -55,16 +57,17 @@ class Warp:
 
     def apply(self, image: Image.Image, origin: tuple[int, int], size: tuple[int, int]) -> Image.Image:
         """Take the photograph, width and height given, of a sheet whose corner has a place on the page."""
-        width, height = size
-        edges = np.linspace(0, width, max(1, round(width / _STRIP_PX)) + 1).round().astype(int)
-        ends = np.stack([edges.repeat(2), np.tile([0, height], len(edges))], axis=1).astype(np.float64)
-        places = (self.to_page(ends) - origin).reshape(-1, 4)  # top x, top y, bottom x, bottom y
-        strips = []
-        for index in range(len(edges) - 1):
-            here, there = places[index], places[index + 1]
-            box = (int(edges[index]), 0, int(edges[index + 1]), height)
-            strips.append((box, (*here, there[2], there[3], there[0], there[1])))
-        return image.transform(size, Image.Transform.MESH, strips, Image.Resampling.BILINEAR, fillcolor=255)
+        columns = _edges(size[0], _BENT_PX if self.bend_px else _FLAT_PX)
+        rows = _edges(size[1], _FLAT_PX)
+        ends = np.stack(np.meshgrid(columns, rows), axis=2).reshape(-1, 2).astype(np.float64)
+        places = (self.to_page(ends) - origin).reshape(len(rows), len(columns), 2).tolist()
+        cells = []
+        for row, (top, bottom) in enumerate(pairwise(rows)):
+            for column, (left, right) in enumerate(pairwise(columns)):
+                corners = ((row, column), (row + 1, column), (row + 1, column + 1), (row, column + 1))
+                quad = tuple(value for i, j in corners for value in places[i][j])
+                cells.append(((left, top, right, bottom), quad))
+        return image.transform(size, Image.Transform.MESH, cells, Image.Resampling.BILINEAR, fillcolor=255)
 
     def _arc(self, x: Points) -> Points:
         part = (x / self.half_width - self.bend_middle) / (1 + abs(self.bend_middle))
@@ -74,6 +77,12 @@ class Warp:
     def _project(matrix: NDArray[np.float64], x: Points, y: Points) -> Points:
         across, down, depth = matrix @ np.stack([x, y, np.ones_like(x)])
         return np.stack([across / depth, down / depth], axis=1)
+
+
+def _edges(length: int, step: int) -> list[int]:
+    """Cut a length into equal parts of about a step."""
+    parts = max(1, round(length / step))
+    return [round(length * part / parts) for part in range(parts + 1)]
 
 
 def make_warp(photo: Photo, *, width: int, height: int, em_px: float) -> Warp:
