@@ -20,6 +20,7 @@ from i2l.evaluation.symbols import find_symbols
 from i2l.evaluation.text_metrics import Columns, without_spacing
 from i2l.images.rasterize import EMPTY
 from i2l.images.render import RenderResult, render_formulas
+from i2l.images.isolation import IsolationError
 from i2l.images.sandbox import run_pdflatex
 from i2l.images.styles import PAPER
 from i2l.images.template import document
@@ -126,7 +127,12 @@ def _page_appears(latex: str) -> bool:
     if not latex:
         return False
     body = [r"\begin{displaymath}", latex, r"\end{displaymath}"]
-    return bool(run_pdflatex(document(PAPER, body, trusted=False), cpu_s=_ERRORS_CPU_S).pdf)
+    try:
+        return bool(
+            run_pdflatex(document(PAPER, body, trusted=False), trusted=False, cpu_s=_ERRORS_CPU_S).pdf
+        )
+    except IsolationError:
+        return False
 
 
 def encode_png(pixels: Pixels) -> bytes:
