@@ -58,11 +58,10 @@ _MAX_COLUMN_CHARACTERS: Final = 2000
 _MANIFOLD_NAMES: Final = """
     text textrm textbf textit textsf texttt textnormal textup textsc textsl textmd emph smash phantom
     hphantom vphantom bm boldsymbol pmb overset underset overrightarrow overleftarrow overleftrightarrow
-    underrightarrow underleftarrow underleftrightarrow xrightarrow xleftarrow sideset stackrel mathring
-    operatorname operatornamewithlimits sqrt root lefteqn clap widehat widetilde
+    underrightarrow underleftarrow underleftrightarrow sideset root
 """
 _MANIFOLD: Final = frozenset(_MANIFOLD_NAMES.split())
-_MAX_MANIFOLD: Final = 5  # nested: at most a thousandfold work
+_MAX_MANIFOLD: Final = 4  # nested: work of at most some hundred times
 
 # What TeX makes of the characters is sure only in printable ASCII and without ^^41 for A; a blank line ends
 # the formula.
@@ -72,7 +71,7 @@ _ENVIRONMENT, _WORD, _SYMBOL = 2, 3, 4  # what the last group of a match is
 # What TeX counts up to must be written plainly, and be small.
 _COUNT: Final = r"\{\s*\d\s*\d?\s*\}"
 _BEFORE_COLUMNS: Final = {
-    **dict.fromkeys(("array", "tabular", "subarray"), re.compile(r"\s*(?:\[[^\]]{0,9}\]\s*)?(?=\{)")),
+    **dict.fromkeys(("array", "tabular", "subarray"), re.compile(r"\s*(?:\[[^\]]{0,9}\]\s*)?(?=[{lcr])")),
     "multicolumn": re.compile(rf"\s*{_COUNT}\s*(?=\{{)"),
 }
 _COUNTED: Final = {
@@ -139,8 +138,8 @@ def _counts_are_small(name: str, text: str, position: int) -> bool:
     if name not in _BEFORE_COLUMNS:
         return True
     before = _BEFORE_COLUMNS[name].match(text, position)
-    if before is None:
-        return False
+    if before is None or text[before.end()] != "{":
+        return before is not None
     depth, end = 0, len(text)
     for brace in _BRACE.finditer(text, before.end()):
         depth += (brace[0] == "{") - (brace[0] == "}")

@@ -98,6 +98,12 @@ _BANNED: Final = (
     " special openout"
 )
 _BAN: Final = r"""
+% LaTeX writes *{99999}{c} out in quadratic time.
+\makeatletter
+\let\itlexpand\@xexpast
+\def\@xexpast#1*#2#3#4\@@{\ifnum#2>200 \errmessage{Too many columns}\itlexpand#1*{0}{#3}#4\@@
+  \else\itlexpand#1*{#2}{#3}#4\@@\fi}
+\makeatother
 \def\itlban#1 {\ifx\relax#1\else
   \expandafter\let\csname pdf#1\endcsname\undefined \expandafter\let\csname tex_pdf#1:D\endcsname\undefined
   \expandafter\let\csname #1\endcsname\undefined \expandafter\let\csname tex_#1:D\endcsname\undefined
