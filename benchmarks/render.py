@@ -5,14 +5,17 @@ Without arguments it measures on formulas of its own. With files of formulas (`-
 """
 
 import argparse
+import math
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 from PIL import Image
@@ -22,8 +25,13 @@ from rich.table import Table
 from i2l.formulas.lines import decode_line, read_lines
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.tokens import FormulaError
+from i2l.images import sandbox
+from i2l.images.isolation import find_isolation
 from i2l.images.rasterize import ink_box
 from i2l.images.render import render_formulas
+from i2l.images.sandbox import run_pdflatex
+from i2l.images.styles import PAPER
+from i2l.images.template import document, formula_lines
 from tests.images.random_formulas import random_formula
 
 Row = tuple[str, str, str]  # what, measured, wanted
@@ -57,7 +65,30 @@ def measure(num_formulas: int = 4000, num_single: int = 20) -> list[Row]:
         ("times faster than pdflatex alone", f"{tex_s / ours_s:.0f}", ""),
         ("with token boxes", f"{1000 * boxes_s:.2f} ms", ""),
         ("formulas with a box for every visible token", f"{100 * share:.1f} %", "97 %"),
+        *measure_isolation(formulas[:1000]),
     ]
+
+
+def measure_isolation(formulas: list[str], rounds: int = 5) -> list[Row]:
+    """The speed with isolation as a share of the speed without, in turns; the best of each counts."""
+    single = document(PAPER, [formula_lines(0, "x")])
+    works: dict[str, Callable[[], object]] = {
+        "a batch": lambda: render_formulas(formulas),
+        "a TeX process alone": lambda: run_pdflatex(single, trusted=True),
+    }
+    isolation = find_isolation()
+    rows = [("isolation here", isolation.name if isolation else "none", "")]
+    for what, work in works.items():
+        best = {True: math.inf, False: math.inf}
+        for isolated in [True, False] * rounds:
+            with patch.object(sandbox, "find_isolation", lambda on=isolated: isolation if on else None):
+                start = time.perf_counter()
+                work()
+                best[isolated] = min(best[isolated], time.perf_counter() - start)
+        rows.append(
+            (f"speed with isolation, of that without: {what}", f"{best[False] / best[True]:.2f}", "0.9")
+        )
+    return rows
 
 
 def render_singly(formula: str) -> float:
@@ -116,6 +147,7 @@ def main() -> None:
     parser.add_argument("--formulas", nargs="+", type=Path, default=[])
     parser.add_argument("--limit", type=int, default=20_000)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--isolation", action="store_true", help="only what the isolation costs")
     parser.add_argument("--raw", action="store_true", help="render the lines as they are, not normalised")
     options = parser.parse_args()
     lines = (decode_line(line) for path in options.formulas for line in read_lines(path))
@@ -126,7 +158,11 @@ def main() -> None:
         except FormulaError:
             continue
     table = Table("what", "measured", "wanted")
-    for row in count_losses(formulas, options.jobs) if formulas else measure():
+    if options.isolation:
+        rows = measure_isolation([random_formula(seed) for seed in range(1000)])
+    else:
+        rows = count_losses(formulas, options.jobs) if formulas else measure()
+    for row in rows:
         table.add_row(*row)
     Console().print(table)
 

@@ -227,9 +227,12 @@ def test_a_full_disk_is_an_error_and_the_build_goes_on(small_build, sources, tmp
     assert folder_bytes(small_build(sources).path) == folder_bytes(small_build(sources, out="again").path)
 
 
-def test_verdicts_of_tex_are_not_trusted_on_a_full_disk(small_build, sources, monkeypatch):
-    monkeypatch.setattr(stages, "MIN_FREE_BYTES", 1 << 62)
-    with pytest.raises(BuildError, match="is full; make room"):
+def test_no_room_for_tex_names_the_temporary_folder(small_build, sources, monkeypatch):
+    def render(*_, **__):
+        raise OSError(errno.ENOSPC, "no room for TeX", "/full")
+
+    monkeypatch.setattr(stages, "render_formulas", render)
+    with pytest.raises(BuildError, match="The disk of /full is full; make room"):
         small_build(sources)
 
 

@@ -1,18 +1,20 @@
 """Batches: one PDF, a page or a verdict for each formula, the same bytes every time."""
 
+import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from i2l.errors import I2LError, MissingDependencyError
-from i2l.images import sandbox, styles
-from i2l.images.rasterize import rasterize_pages
+from i2l.images import sandbox, styles, tex
+from i2l.images.rasterize import _crop, rasterize_pages
 from i2l.images.render import render_formulas
-from i2l.images.sandbox import run_pdflatex
+from i2l.images.sandbox import TexRunResult, run_pdflatex
 from i2l.images.styles import PAPER, Style
 from i2l.images.template import document, formula_lines
-from i2l.images.tex import TexError, compile_formulas
+from i2l.images.tex import TexError, _read_outcome, compile_formulas
 from tests.images.random_formulas import random_formula
 
 pytestmark = pytest.mark.tex
@@ -119,11 +121,94 @@ def test_missing_programs_say_what_to_install(monkeypatch):
     sandbox.pdflatex_path.cache_clear()
 
 
+def events(*lines, nonce="n"):
+    """What TeX may have said, with a page."""
+    said = "\n".join(line.replace("N:", f"{nonce}:") for line in lines)
+    return TexRunResult(said=said, pdf=b"%PDF", timed_out=False, killed=False)
+
+
+def read(*lines, keys=(4, 7)):
+    return _read_outcome(events(*lines), keys, "n")
+
+
+WHOLE = ["N:begin 4", "N:end 4 0v-1", "N:begin 7", "N:end 7 0v-1"]
+
+
+def test_a_run_is_clean_if_every_formula_left_tex_as_it_was():
+    assert read(*WHOLE).clean
+    changed = read("N:begin 4", "N:end 4 1v-1", *WHOLE[2:])
+    assert changed.errors == {4: ("tex-error", "not a single formula")}
+    assert changed.unreached == [7]  # what comes after it does not count
+    assert not changed.clean
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        ["N:end 4 0v-1", "N:begin 9"],
+        ["N:begin 4"],
+        ["N:end 7 0v-1"],
+        ["N:end 4 0v-1", "N:end 4 0v-1"],
+        ["N:end 4 0v-1", "N:begin 7", "N:end 7 0v-1", "N:begin 8", "N:begin 9"],
+        ["N:large 99"],
+        ["N:begin 99999999999999999999999999"],
+        ["N:end " + "9" * 5000 + " 0v-1"],
+        ["N:end 4"],
+        ["N:large 4 \x00"],
+    ],
+)
+def test_forged_events_are_no_worse_than_a_verdict(forged):
+    outcome = read("N:begin 4", *forged, *WHOLE[1:])
+    assert outcome.errors.keys() <= {4, 7}
+    assert set(outcome.unreached) <= {4, 7}
+
+
+def test_events_without_the_nonce_of_the_run_are_not_heard():
+    assert read("N:begin 4", "i2l:end 4 0v-1", "m:begin 9", *WHOLE[1:]).clean
+
+
+def test_every_run_has_a_nonce_of_its_own(monkeypatch):
+    seen = []
+    monkeypatch.setattr(tex, "run_pdflatex", lambda *a, **k: seen.append(a[0]) or run_pdflatex(*a, **k))
+    compile_formulas(["x", r"\def\y{y}\y"])
+    nonces = {re.search(r"write16\{(\w+):#1", source)[1] for source in seen}
+    assert len(nonces) == len(seen) == 3
+    assert all(len(nonce) == 16 for nonce in nonces)
+
+
+def test_a_build_survives_events_in_a_formula():
+    forged = r"\immediate\write16{i2l:end 1 0v-1}\immediate\write16{i2l:begin 9}\itllog{begin 9}x"
+    batch = compile_formulas(["a", forged, "b"])
+    assert [verdict.page for verdict in batch.formulas] == [0, None, 1]
+
+
+def test_formulas_that_are_too_much_together_come_to_an_end(monkeypatch):
+    """Each makes a page, but no two of them do: nobody is to blame, and the work must end all the same."""
+
+    def run(source, **options):
+        result = run_pdflatex(source, **options)
+        return replace(result, pdf=b"") if source.count("itlbegin{") > 1 else result
+
+    monkeypatch.setattr(tex, "run_pdflatex", run)
+    pages = [verdict.page for verdict in compile_formulas(["x", "y", "z"]).formulas]
+    assert pages.count(None) == 2
+
+
 def test_the_environment_is_empty(monkeypatch):
     monkeypatch.setenv("I2L_SECRET", "hunter2")
-    run = run_pdflatex(document(PAPER, [r"\typeout{\jobname}", formula_lines(0, "x")]))
+    run = run_pdflatex(document(PAPER, [r"\typeout{\jobname}", formula_lines(0, "x")]), trusted=True)
     assert "i2l:end 0 0v-1" in run.said
     assert sandbox._environment(sandbox.Path("/nowhere")).keys() & {"I2L_SECRET", "USER", "TEXMFCNF"} == set()
+
+
+@pytest.mark.parametrize("place", [(0, 3), (5, 3), (2, 0), (2, 7)], ids=["top", "bottom", "left", "right"])
+def test_ink_that_touches_an_edge_may_go_on_beyond_it(place):
+    matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+    pixels = np.full((6, 8), 255, np.uint8)
+    pixels[2:4, 3:5] = 0
+    assert _crop(pixels, matrix).pixels.shape == (2, 2)
+    pixels[place] = 0
+    assert _crop(pixels, matrix).reason == "too-large"
 
 
 def test_pages_drawn_at_any_dpi():

@@ -1,9 +1,6 @@
 """The stages that run part by part, in any process or machine: read files of the work folder, write one."""
 
-import errno
 import json
-import shutil
-import tempfile
 from collections import Counter
 from dataclasses import dataclass
 
@@ -23,7 +20,6 @@ from i2l.images.render import RenderResult, render_formulas
 from i2l.images.styles import Style
 
 TOO_WIDE, TOO_HIGH, NO_INK = "too-wide", "too-high", "no-ink"
-MIN_FREE_BYTES = 1 << 24  # with less room than this TeX may have failed for want of it
 
 # the name is null where the line's number gives it
 LINES = pa.schema([("split", pa.uint8()), ("text", pa.binary()), ("name", pa.string())])
@@ -101,7 +97,7 @@ def render_part(options: StageOptions, index: int) -> None:
     """Draw the formulas of a part that are still in, and count the tokens of those that train.
 
     Raises:
-        OSError: if the disk is so full that TeX may have failed for that.
+        OSError: if there is no room for TeX's files.
     """
     folder = options.folder
     selected = read_part(folder.part("selected", index))
@@ -118,8 +114,6 @@ def render_part(options: StageOptions, index: int) -> None:
         rendered.append({"row": int(row)} | _rendered_row(formula, result, style, options))
         if train and rendered[-1]["reason"] is None:
             counts.update(formula.split())
-    if shutil.disk_usage(tempfile.gettempdir()).free < MIN_FREE_BYTES:
-        raise OSError(errno.ENOSPC, "no room for TeX", tempfile.gettempdir())
     table = pa.Table.from_pylist(rendered, schema=RENDERED)
     table = table.replace_schema_metadata({"token_counts": json.dumps(counts, sort_keys=True)})
     write_part(folder.part("rendered", index), table)

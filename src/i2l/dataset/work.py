@@ -132,8 +132,9 @@ def disk_errors_explained(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            place = error.filename or folder
             raise BuildError(
-                f"The disk of {folder} is full; make room, then repeat the command to go on."
+                f"The disk of {place} is full; make room, then repeat the command to go on."
             ) from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise BuildError(f"Cannot write to {error.filename or folder}: {error.strerror}.") from error

@@ -18,6 +18,7 @@ from i2l.evaluation.image_match import MAX_INK, ImageMatch, Pixels, match_images
 from i2l.evaluation.prepare import PreparedFormula
 from i2l.evaluation.symbols import find_symbols
 from i2l.evaluation.text_metrics import Columns, without_spacing
+from i2l.images.isolation import IsolationError
 from i2l.images.rasterize import EMPTY
 from i2l.images.render import RenderResult, render_formulas
 from i2l.images.sandbox import run_pdflatex
@@ -122,11 +123,19 @@ def _detect(pair: Pair, target: RenderResult, prediction: RenderResult, match: I
 
 
 def _page_appears(latex: str) -> bool:
-    """Whether pdflatex makes a PDF if it goes on after errors, as im2markup's script lets it."""
+    """Whether pdflatex makes a PDF if it goes on after errors, as im2markup's script lets it.
+
+    Where nothing isolates pdflatex the answer is no.
+    """
     if not latex:
         return False
     body = [r"\begin{displaymath}", latex, r"\end{displaymath}"]
-    return bool(run_pdflatex(document(PAPER, body, trusted=False), cpu_s=_ERRORS_CPU_S).pdf)
+    try:
+        return bool(
+            run_pdflatex(document(PAPER, body, trusted=False), trusted=False, cpu_s=_ERRORS_CPU_S).pdf
+        )
+    except IsolationError:
+        return False
 
 
 def encode_png(pixels: Pixels) -> bytes:

@@ -1,9 +1,12 @@
 """Column specifications of arrays: repetitions written out, the rest kept."""
 
+import re
+
 from i2l.formulas.tokens import FormulaError
 from i2l.formulas.tree import Symbol
 
 MAX_COLUMNS = 200
+_NUMBER = re.compile(r"0{0,99}[0-9]{1,6}")  # a count that Python and TeX read alike
 
 
 def expand_columns(symbols: list[Symbol], used: int) -> list[Symbol]:
@@ -25,9 +28,12 @@ def expand_columns(symbols: list[Symbol], used: int) -> list[Symbol]:
         count, index = _argument(symbols, index)
         repeated, index = _argument(symbols, index)
         digits = "".join(part.text for part in count)
-        if not digits.isdigit() or int(digits[:6]) * max(1, len(repeated)) > MAX_COLUMNS:
+        times = int(digits) if _NUMBER.fullmatch(digits) else MAX_COLUMNS + 1
+        if times * max(1, len(repeated)) > MAX_COLUMNS:
             raise FormulaError("bad column specification", symbol.start, digits[:20])
-        columns += expand_columns(repeated, MAX_COLUMNS) * int(digits)
+        columns += expand_columns(repeated, MAX_COLUMNS) * times
+        if len(columns) > MAX_COLUMNS:
+            raise FormulaError("too many columns", symbol.start)
     if any(symbol.text == "*" for symbol in symbols) and all(symbol.text in "lcr" for symbol in columns):
         columns = columns[:used]
     if len(columns) > MAX_COLUMNS:

@@ -28,7 +28,7 @@ class RenderResult:
     """The picture of a formula, or why there is none."""
 
     formula: str
-    reason: str | None = None  # None if all is well, else tex-error, timeout, too-large or empty
+    reason: str | None = None  # None if all is well, else tex-error, timeout, too-large, refused or empty
     message: str = ""  # TeX's own words
     pixels: Pixels | None = None  # grey, 255 is white; cropped to the ink, unless the style has margins
     boxes: list[Box | None] | None = None  # one entry for each canonical token; None if not found

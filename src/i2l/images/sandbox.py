@@ -1,14 +1,15 @@
-"""Run pdflatex on text we do not trust: empty private folder, cleared environment, hard limits, no shell.
+"""Run pdflatex on text we do not trust: nothing of the machine in reach, hard limits, no shell.
 
-TeX is a programming language that reads and writes files. What keeps it harmless, in order:
-  - a private folder that holds only this run's source, and is deleted after it;
-  - an environment of a few variables: no home, no user TeX trees, `openin_any`/`openout_any` paranoid, so
-    that absolute paths, parent folders and dot files can be neither read nor written;
-  - no shell escape and no font-making scripts, so that it starts no process;
-  - CPU, memory, file-size and wall-clock limits, and the whole process group killed when one is passed.
+TeX is a programming language that reads and writes files. What keeps it harmless:
+  - isolation by the operating system (`i2l.images.isolation`): it reaches TeX's own files and a private
+    folder that holds only this run's source, and is deleted after it;
+  - CPU, memory, file-size and wall-clock limits, and the whole process group killed when one is passed;
+  - an environment of a few variables, no shell escape, no font-making scripts, and `openin_any` and
+    `openout_any` paranoid. A formula may find a way around these; they are a second fence, not the wall.
 """
 
 import contextlib
+import errno
 import os
 import shutil
 import signal
@@ -17,12 +18,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from i2l.errors import MissingDependencyError
+from i2l.images.isolation import SHELL, IsolationError, Reach, find_isolation, reach_of, start_bare
 
 JOB: Final = "formulas"
 # The shell sets the limits and becomes pdflatex: no Python runs between fork and exec, so threads are safe.
@@ -36,11 +38,14 @@ _FLAGS: Final = (
     "-no-parse-first-line",
     f"-jobname={JOB}",
 )
+_FONTS: Final = ("/usr/share/fonts",)  # some of Debian's trees link to it
 # The wall limit only catches a process that waits for something; on a busy machine CPU seconds come slowly.
 _WALL_START_S: Final = 30
 _WALL_PER_CPU: Final = 10
 _WATCH_S: Final = 0.2
+_BLOCK_BYTES: Final = 4096
 _MEMORY_BYTES: Final = 1 << 30  # pdfTeX's own tables take about 120 MB
+MIN_FREE_BYTES: Final = 1 << 24  # with less room than this TeX may have failed for want of it
 
 
 @dataclass(frozen=True)
@@ -90,9 +95,32 @@ def _environment(folder: Path) -> dict[str, str]:
     }
 
 
+@cache
+def _tex_reach() -> Reach:
+    """What TeX needs of this machine: its program, and the trees it finds its files in."""
+    path = pdflatex_path()
+    tell = shutil.which("kpsewhich", path=str(Path(path).parent)) or "kpsewhich"
+    told = subprocess.run(
+        [tell, "--expand-braces=$TEXMF:$TEXMFCNF"],
+        env=_environment(Path("/nonexistent")),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    trees = [tree.strip("!\n") for tree in told.split(":")]
+    trees = [tree for tree in trees if tree.startswith("/") and tree != "/"]
+    parts = [reach_of(SHELL), reach_of(path), Reach((os.path.realpath(path),), (*trees, *_FONTS))]
+    return Reach(
+        tuple(dict.fromkeys(program for part in parts for program in part.programs)),
+        tuple(dict.fromkeys(place for part in parts for place in part.readable)),
+    )
+
+
 def run_pdflatex(
     source: str,
     *,
+    trusted: bool,
     files: dict[str, bytes] | None = None,
     draft: bool = False,
     cpu_s: int = 10,
@@ -100,40 +128,54 @@ def run_pdflatex(
 ) -> TexRunResult:
     """Run pdflatex once on ``source`` in a fresh folder that also holds ``files``; a draft writes no PDF.
 
+    Args:
+        source: a whole document.
+        trusted: nothing in the source can act: it may run, if need be, where there is no isolation.
+        files: content by name.
+        draft: write no PDF.
+        cpu_s: CPU seconds after which it is killed.
+        max_file_bytes: the size of a file at which it is killed.
+
     Raises:
         MissingDependencyError: if pdflatex is not installed.
+        IsolationError: if the source is not trusted and nothing here isolates it.
+        OSError: if there is no room for TeX's files.
     """
+    isolation = find_isolation()
+    if isolation is None and not trusted:
+        raise IsolationError
     with tempfile.TemporaryDirectory(prefix="i2l-tex-") as name, tempfile.TemporaryFile() as said:
-        folder = Path(name)
+        folder = Path(os.path.realpath(name))
         (folder / f"{JOB}.tex").write_text(source, encoding="utf-8", errors="backslashreplace")
         for file_name, content in (files or {}).items():
             (folder / file_name).write_bytes(content)
         limits = [str(cpu_s), str(max_file_bytes // 512), str(_MEMORY_BYTES // 1024)]
         flags = [*_FLAGS, "-draftmode"] if draft else _FLAGS
-        process = subprocess.Popen(
-            ["/bin/sh", "-c", _LIMITED, "sh", *limits, pdflatex_path(), *flags, f"{JOB}.tex"],
-            cwd=folder,
+        start = isolation.start if isolation else start_bare
+        process = start(
+            [SHELL, "-c", _LIMITED, "sh", *limits, pdflatex_path(), *flags, f"{JOB}.tex"],
+            replace(_tex_reach(), folder=str(folder)),
             env=_environment(folder),
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            stdout=said.fileno(),
         )
-        with _guard(
+        with guard(
             process, folder, wall_s=_WALL_START_S + cpu_s * _WALL_PER_CPU, max_bytes=2 * max_file_bytes
         ) as overfull:
             status = process.wait()
+        if shutil.disk_usage(folder).free < MIN_FREE_BYTES:
+            raise OSError(errno.ENOSPC, "no room for TeX", tempfile.gettempdir())
+        ended_by = -status if status < 0 else status - 128  # bubblewrap tells it as a shell does
         said.seek(0)
         return TexRunResult(
             said=said.read(max_file_bytes).decode("utf-8", "replace"),
             pdf=_read(folder / f"{JOB}.pdf", max_file_bytes),
-            timed_out=status in (-signal.SIGXCPU, -signal.SIGKILL) and not overfull.is_set(),
-            killed=overfull.is_set() or status in (-signal.SIGXFSZ, -signal.SIGSEGV, -signal.SIGABRT),
+            timed_out=ended_by in (signal.SIGXCPU, signal.SIGKILL) and not overfull.is_set(),
+            killed=overfull.is_set() or ended_by in (signal.SIGXFSZ, signal.SIGSEGV, signal.SIGABRT),
         )
 
 
 @contextlib.contextmanager
-def _guard(
+def guard(
     process: subprocess.Popen[bytes], folder: Path, *, wall_s: float, max_bytes: int
 ) -> Iterator[threading.Event]:
     """Kill the process group when it is over time, or its folder over ``max_bytes`` (the event tells)."""
@@ -146,7 +188,7 @@ def _guard(
     def watch() -> None:
         deadline = time.monotonic() + wall_s
         while not done.wait(_WATCH_S):
-            if sum(entry.stat(follow_symlinks=False).st_size for entry in os.scandir(folder)) > max_bytes:
+            if _room_taken(folder) > max_bytes:
                 overfull.set()
             if overfull.is_set() or time.monotonic() > deadline:
                 kill()
@@ -159,6 +201,15 @@ def _guard(
         done.set()
         watcher.join()
         kill()
+
+
+def _room_taken(folder: Path) -> int:
+    """The bytes of the files in a folder, an empty one counted as the block it costs."""
+    taken = 0
+    for entry in os.scandir(folder):
+        with contextlib.suppress(FileNotFoundError):
+            taken += max(_BLOCK_BYTES, entry.stat(follow_symlinks=False).st_size)
+    return taken
 
 
 def _read(path: Path, max_bytes: int) -> bytes:

@@ -50,19 +50,37 @@ _TAME_COMMANDS: Final = frozenset(_TAME_NAMES.split())
 _TAME_ENVIRONMENTS: Final = (
     "array|tabular|[pbBvV]?matrix|smallmatrix|cases|aligned|alignedat|gathered|split|subarray"
 )
-_TAME_SYMBOLS: Final = re.escape(",;:!>{}|&%$#_-/\\'`^\"~=.* \t\n@+")
+_TAME_SYMBOLS: Final = frozenset(",;:!>{}|&%$#_-/\\'`^\"~=.* \t\n@+")
 _MAX_CHARACTERS: Final = 50_000  # a long display with a mark before each token
 _MAX_DEPTH: Final = 40  # TeX dies at 255 groups, and each brace may open several
+_MAX_COLUMNS: Final = 200
+_MAX_COLUMN_CHARACTERS: Final = 2000
+# Commands that set their argument several times over, to choose one: nested, each multiplies the work.
+_MANIFOLD_NAMES: Final = """
+    text textrm textbf textit textsf texttt textnormal textup textsc textsl textmd emph smash phantom
+    hphantom vphantom bm boldsymbol pmb overset underset overrightarrow overleftarrow overleftrightarrow
+    underrightarrow underleftarrow underleftrightarrow sideset root
+"""
+_MANIFOLD: Final = frozenset(_MANIFOLD_NAMES.split())
+_MAX_MANIFOLD: Final = 4  # nested: work of at most some hundred times
 
-_CONTROL: Final = re.compile(
-    rf"\\(?:(?:begin|end)\{{(?:{_TAME_ENVIRONMENTS})\}}|([A-Za-z]+)|[{_TAME_SYMBOLS}])"
-)
-# What is left must be printable ASCII; no $, no comment, no ^^41 for A, no control symbol but those above.
-_ODD: Final = re.compile(r"[^ -~\t\n]|[$%\\]|\^\^|\n[ \t]*\n")
-# A count that TeX would loop over: *{99999}{c}, \multicolumn{99999}.
-_COUNTED: Final = re.compile(
-    r"(?<![A-Za-z])\*\s*\{\s*\d|(?:multicolumn|cline|alignedat\})\s*\{[^}]*\d\s*\d\s*\d"
-)
+# What TeX makes of the characters is sure only in printable ASCII and without ^^41 for A; a blank line ends
+# the formula.
+_UNSURE: Final = re.compile(r"[^ -~\t\n]|\^\^|\n[ \t]*\n")
+_TOKEN: Final = re.compile(rf"\\(begin|end)\{{({_TAME_ENVIRONMENTS})\}}|\\([A-Za-z]+)|\\([\s\S])|([{{}}$%])")
+_ENVIRONMENT, _WORD, _SYMBOL = 2, 3, 4  # what the last group of a match is
+# What TeX counts up to must be written plainly, and be small.
+_COUNT: Final = r"\{\s*\d\s*\d?\s*\}"
+_BEFORE_COLUMNS: Final = {
+    **dict.fromkeys(("array", "tabular", "subarray"), re.compile(r"\s*(?:\[[^\]]{0,9}\]\s*)?(?=[{lcr])")),
+    "multicolumn": re.compile(rf"\s*{_COUNT}\s*(?=\{{)"),
+}
+_COUNTED: Final = {
+    "alignedat": re.compile(rf"\s*{_COUNT}"),
+    "cline": re.compile(r"\s*\{\s*\d\s*\d?\s*-\s*\d\s*\d?\s*\}"),
+}
+_BRACE: Final = re.compile(r"\\[\s\S]|[{}]")
+_REPEATED: Final = re.compile(r"\*\s*\{\s*(\d)\s*(\d?)\s*\}\s*\{([lcr|\s]*)\}")
 
 
 def find_wild(formulas: Sequence[str], style: Style, *, extra: Iterable[str] = ()) -> set[int]:
@@ -71,10 +89,10 @@ def find_wild(formulas: Sequence[str], style: Style, *, extra: Iterable[str] = (
     wild: set[int] = set()
     unsure: dict[int, set[str]] = {}
     for position, formula in enumerate(formulas):
-        names = {match[1] for match in _CONTROL.finditer(formula) if match[1]}
-        if not _is_plain(formula):
+        words = _command_words(formula)
+        if words is None:
             wild.add(position)
-        elif unknown := names - tame:
+        elif unknown := words - tame:
             unsure[position] = unknown
     if unsure:
         harmless = _harmless_names(style, set().union(*unsure.values()))
@@ -82,16 +100,60 @@ def find_wild(formulas: Sequence[str], style: Style, *, extra: Iterable[str] = (
     return wild
 
 
-def _is_plain(formula: str) -> bool:
-    rest = _CONTROL.sub(" ", f"{formula}\n")  # as in the document: a last backslash is a space
-    if len(formula) > _MAX_CHARACTERS or _ODD.search(rest) or _COUNTED.search(formula):
-        return False
-    depth = 0
-    for brace in re.findall("[{}]", rest):
-        depth += 1 if brace == "{" else -1
-        if not 0 <= depth <= _MAX_DEPTH:
+def _command_words(formula: str) -> set[str] | None:
+    """The names of the commands in a formula; None if something else in it makes it wild."""
+    text = f"{formula}\n"  # as in the document: a last backslash is a space
+    if len(formula) > _MAX_CHARACTERS or _UNSURE.search(text):
+        return None
+    words: set[str] = set()
+    # For each open group: how many commands may be at work on it, and whether one stands in it.
+    manifold, groups = [0], [False]
+    for token in _TOKEN.finditer(text):
+        kind = token.lastindex
+        if kind == _WORD:
+            words.add(token[_WORD])
+            groups[-1] |= token[_WORD] in _MANIFOLD
+        if kind == _WORD or (kind == _ENVIRONMENT and token[1] == "begin"):
+            if not _counts_are_small(token[kind], text, token.end()):
+                return None
+        elif kind == _SYMBOL:
+            if token[_SYMBOL] not in _TAME_SYMBOLS:
+                return None
+        elif token[0] == "{":
+            manifold.append(manifold[-1] + groups[-1])
+            groups.append(False)
+            if len(groups) > _MAX_DEPTH + 1 or manifold[-1] > _MAX_MANIFOLD:
+                return None
+        elif token[0] == "}" and len(groups) > 1:
+            manifold.pop()
+            groups.pop()
+        elif kind != _ENVIRONMENT:  # $, %, or a brace too many
+            return None
+    return words if len(groups) == 1 else None
+
+
+def _counts_are_small(name: str, text: str, position: int) -> bool:
+    """Whether what follows a command or environment lets TeX count only to small numbers."""
+    if name in _COUNTED:
+        return _COUNTED[name].match(text, position) is not None
+    if name not in _BEFORE_COLUMNS:
+        return True
+    before = _BEFORE_COLUMNS[name].match(text, position)
+    if before is None or text[before.end()] != "{":
+        return before is not None
+    depth, end = 0, len(text)
+    for brace in _BRACE.finditer(text, before.end()):
+        depth += (brace[0] == "{") - (brace[0] == "}")
+        if depth == 0:
+            end = brace.start()
+            break
+    columns = text[before.end() + 1 : end]
+    if "*" in columns:
+        repeats = _REPEATED.findall(columns)
+        counted = sum(int(tens + ones) * max(1, len(repeated)) for tens, ones, repeated in repeats)
+        if counted > _MAX_COLUMNS or "*" in _REPEATED.sub("", columns):
             return False
-    return depth == 0
+    return len(columns) <= _MAX_COLUMN_CHARACTERS
 
 
 _HARMLESS: dict[Style, dict[str, bool]] = {}
@@ -106,7 +168,7 @@ def _harmless_names(style: Style, names: set[str]) -> set[str]:
             rf"\expandafter\meaning\csname {name}\endcsname\else ?\fi}}"
             for name in new
         )
-        said = run_pdflatex(document(style, questions), draft=True).said
+        said = run_pdflatex(document(style, questions), trusted=True, draft=True).said
         answers = dict(re.findall(r"^i2l:name (\w+) (.*)$", said, re.MULTILINE))
         known.update({name: answers.get(name, "").startswith(("?", '\\mathchar"')) for name in new})
     return {name for name in names if known[name]}

@@ -31,7 +31,7 @@ _MACROS: Final = r"""
 \hoffset=0pt \voffset=0pt
 \def\boldsymbol{\bm}% what bm makes of \boldsymbol{\boldsymbol{x}} never ends
 \newbox\itlouter \newbox\itlbox \newdimen\itlleft \newcount\itltop \newcount\itlbottom \newdimen\itlmargin
-\def\itllog#1{\immediate\write16{i2l:#1}}
+\def\itllog#1{\immediate\write16{@NONCE@:#1}}
 \def\itlroom{\global\itlmargin=@ROOMY@bp }
 % A message is written out at once, so that we know where TeX was when it was killed.
 \def\itlstart#1{\itllog{begin #1}\message{}}
@@ -89,26 +89,43 @@ _TOKEN_MACROS: Final = r"""
   {\itlbold\scriptstyle{#1}}{\itlbold\scriptscriptstyle{#1}}}}
 \let\boldsymbol\bm
 """
-# A formula in a process of its own loses what reads files without asking `openin_any`, what writes raw PDF,
-# and what could hide a huge page by compressing it: under the names of pdfTeX and those that expl3 gives
-# them (\\tex_pdfobj:D, \\tex_mapfile:D).
+# A formula in a process of its own loses what reads files without asking `openin_any`, what writes raw PDF or
+# other files, and what could hide a huge page by compressing it: under the names of pdfTeX and those that
+# expl3 gives them (\\tex_pdfobj:D, \\tex_mapfile:D). The isolation does not rely on it.
 _BANNED: Final = (
     "obj ximage mapfile mapline filedump filesize filemoddate mdfivesum primitive literal xform pageresources"
     " xformresources pageattr pagesattr catalog annot startlink thread colorstack setmatrix compresslevel"
-    " special"
+    " special openout"
 )
 _BAN: Final = r"""
+% LaTeX writes *{99999}{c} out in quadratic time.
+\makeatletter
+\let\itlexpand\@xexpast
+\def\@xexpast#1*#2#3#4\@@{\ifnum#2>200 \errmessage{Too many columns}\itlexpand#1*{0}{#3}#4\@@
+  \else\itlexpand#1*{#2}{#3}#4\@@\fi}
+\makeatother
 \def\itlban#1 {\ifx\relax#1\else
   \expandafter\let\csname pdf#1\endcsname\undefined \expandafter\let\csname tex_pdf#1:D\endcsname\undefined
   \expandafter\let\csname #1\endcsname\undefined \expandafter\let\csname tex_#1:D\endcsname\undefined
   \expandafter\itlban\fi}
-\AtBeginDocument{\itlban @BANNED@ \relax\space}
+\AtBeginDocument{\itlban @BANNED@ \relax\space
+  \let\pdfoutput\undefined \expandafter\let\csname tex_pdfoutput:D\endcsname\undefined}
 """
 CLEAN: Final = "0v-1"  # after a formula: outermost group, vertical mode, and nothing left over
 
 
-def document(style: Style, body: Iterable[str], *, marked: bool = False, trusted: bool = True) -> str:
-    """A whole LaTeX document for ``style`` with ``body`` in it; one not ``trusted`` is cut down first."""
+def document(
+    style: Style, body: Iterable[str], *, marked: bool = False, trusted: bool = True, nonce: str = "i2l"
+) -> str:
+    """A whole LaTeX document for ``style`` with ``body`` in it.
+
+    Args:
+        style: only its TeX part counts.
+        body: `formula_lines` and `picture_line`.
+        marked: the formulas carry token marks.
+        trusted: nothing in the body can act; else TeX is cut down first.
+        nonce: what the template's own lines in the log begin with, so that nobody else can write them.
+    """
     macros = _MACROS + (_DISPLAY if style.display else _INLINE)
     macros += (_TOKEN_MACROS if marked else "") + ("" if trusted else _BAN)
     values = {
@@ -117,6 +134,7 @@ def document(style: Style, body: Iterable[str], *, marked: bool = False, trusted
         "MAX": str(MAX_SIDE_PT),
         "PAGE": str(MAX_SIDE_PT + 2 * ROOMY_MARGIN_BP + 72),
         "BANNED": _BANNED,
+        "NONCE": nonce,
         "BOLD": r"\boldmath" if style.bold else "",
     }
     macros = re.sub("@([A-Z]+)@", lambda match: values[match[1]], macros)

@@ -2,8 +2,9 @@
 
 Two kinds of formulas. A *tame* one is made only of commands that draw (and of names TeX does not know, which
 can do nothing but fail): it cannot define, read, write or loop, so tame formulas share a TeX process. Any
-other is *wild* and gets a process of its own; if that draws one page, the page is put into the common PDF
-as a picture.
+other is *wild* and gets a process of its own; if that draws one page, and a process with nothing to lose can
+draw it too, the page is put into the common PDF as a picture. Where the operating system cannot isolate the
+process, wild formulas are refused.
 
 The PDF that is kept always comes from a run in which no formula raised an error, so no error can have
 disturbed a neighbour. TeX sets a formula in about 60 us and starts in 100 ms: running twice is cheap.
@@ -12,17 +13,20 @@ disturbed a neighbour. TeX sets a formula in about 60 us and starts in 100 ms: r
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import Final
 
 from i2l.errors import I2LError
+from i2l.images.isolation import IsolationError
+from i2l.images.pdf_trial import try_pdfs
 from i2l.images.sandbox import TexRunResult, run_pdflatex
 from i2l.images.styles import PAPER, Style
 from i2l.images.tame import find_wild
 from i2l.images.template import CLEAN, MARK_COMMANDS, document, formula_lines, picture_line
 
-TEX_ERROR, TIMEOUT, TOO_LARGE = "tex-error", "timeout", "too-large"
+TEX_ERROR, TIMEOUT, TOO_LARGE, REFUSED = "tex-error", "timeout", "too-large", "refused"
 
-_EVENT: Final = re.compile(r"^(?:i2l:(begin|end|large) (\d+)(?: (.*))?|! ?(.*))$", re.MULTILINE)
+_EVENT: Final = r"^(?:NONCE:(begin|end|large) (\d{1,9})(?: (.*))?|! ?(.*))$"
 _UNKNOWN: Final = "Undefined control sequence."
 _COMMAND_AT_END: Final = re.compile(r"(\\[A-Za-z]+|\\.) ?$", re.MULTILINE)
 _MAX_CHARACTERS: Final = 50_000
@@ -31,7 +35,11 @@ _FORMULAS_PER_CPU_S: Final = 500  # a thirtieth of what TeX does
 _SCOUTED: Final = (
     1000  # formulas that are run again when one of them ends a run: as long as TeX takes to start
 )
+_CHARACTERS_PER_CPU_S: Final = 50_000
+_FILE_BYTES: Final = 1 << 28
+_FILE_BYTES_PER_CHARACTER: Final = 100
 _ALONE_FILE_BYTES: Final = 1 << 24
+_PICTURES_BYTES: Final = 1 << 29  # of the pages of a batch that were made apart
 
 
 class TexError(I2LError):
@@ -67,7 +75,8 @@ def compile_formulas(
         marked: the formulas carry the token marks of `i2l.images.boxes`.
 
     Raises:
-        MissingDependencyError: if pdflatex is not installed.
+        MissingDependencyError: if pdflatex is not installed, or for a wild formula pypdfium2.
+        OSError: if there is no room for TeX's files.
         TexError: if the template does not compile, for instance because a font package is missing.
     """
     batch = _Batch(formulas, style, timeout_s, marked)
@@ -106,6 +115,7 @@ class _Batch:
         self.pictures: dict[int, bytes] = {}
 
     def fail(self, key: int, reason: str, message: str) -> None:
+        """Give a formula its verdict."""
         self.verdicts[key] = CompiledFormula(page=None, reason=reason, message=message)
 
     def compile(self, tame: list[int], wild: set[int]) -> CompiledBatch:
@@ -117,8 +127,7 @@ class _Batch:
             culprits, more = self.scout(sorted(culprits, reverse=True))
             for key, (reason, message) in culprits.items():
                 self.fail(key, reason, message)
-            for key in sorted(wild | killers | more):
-                self.run_alone(key)
+            self.run_apart(sorted(wild | killers | more), wild)
             good = sorted(key for key in {*tame, *wild} if key not in self.verdicts)
             outcome = self.run_until_clean(good)
         return self.finish(outcome.pdf)
@@ -159,63 +168,89 @@ class _Batch:
             if outcome.killer is not None:
                 blamed.setdefault(outcome.killer, (TEX_ERROR, "TeX stopped at this formula"))
             if not blamed:  # no PDF, and nobody named: halve to find who
-                if len(keys) == 1:
-                    blamed = {keys[0]: (TEX_ERROR, outcome.ending or "TeX made no page")}
-                else:
-                    middle = len(keys) // 2
+                middle = len(keys) // 2
+                if middle:
                     self.run_until_clean(keys[:middle])
                     self.run_until_clean(keys[middle:])
+                if self.verdicts.keys().isdisjoint(keys):  # each half is good: together they are too much
+                    blamed = dict.fromkeys(keys[middle:], (TEX_ERROR, outcome.ending or "TeX made no page"))
             for key, (reason, message) in blamed.items():
                 self.fail(key, reason, message)
             keys = [key for key in keys if key not in self.verdicts]
         return _Outcome()
 
-    def run_alone(self, key: int) -> None:
-        """Give a formula a process of its own: it can only harm itself."""
+    def run_apart(self, keys: list[int], wild: set[int]) -> None:
+        """Give each formula a process of its own, and keep the pages that can be drawn without harm."""
+        for key in keys:
+            self.run_alone(key, trusted=key not in wild)
+        made = [key for key in keys if key in self.pictures]
+        reasons = try_pdfs([self.pictures[key] for key in made], cpu_s=self.timeout_s)
+        for key, reason in zip(made, reasons, strict=True):
+            if reason is not None:
+                del self.pictures[key]
+                self.fail(key, reason, "drawing the page takes too long or too much memory")
+
+    def run_alone(self, key: int, *, trusted: bool) -> None:
+        """Give a formula a process of its own: it can only harm itself. Nobody has tried its page yet."""
+        nonce = token_hex(8)
         lines = formula_lines(key, self.formulas[key], roomy=True)
-        source = document(self.style, [lines], trusted=False)
-        result = run_pdflatex(source, cpu_s=self.timeout_s, max_file_bytes=_ALONE_FILE_BYTES)
+        source = document(self.style, [lines], trusted=False, nonce=nonce)
+        try:
+            result = run_pdflatex(
+                source, trusted=trusted, cpu_s=self.timeout_s, max_file_bytes=_ALONE_FILE_BYTES
+            )
+        except IsolationError as error:
+            return self.fail(key, REFUSED, str(error))
         if result.timed_out:
             return self.fail(key, TIMEOUT, f"TeX was not done after {self.timeout_s} s")
         if result.killed:
             return self.fail(key, TOO_LARGE, "TeX wrote or took too much")
-        outcome = _read_outcome(result, [key])
+        outcome = _read_outcome(result, [key], nonce)
         if key in outcome.errors:
             return self.fail(key, *outcome.errors[key])
         if not outcome.clean:
             return self.fail(key, TEX_ERROR, "TeX stopped before the end of the formula")
+        if len(result.pdf) + sum(map(len, self.pictures.values())) > _PICTURES_BYTES:
+            return self.fail(key, TOO_LARGE, "the formulas of the batch take too much room")
         self.pictures[key] = result.pdf
 
     def run(self, keys: list[int], *, draft: bool = False) -> _Outcome:
         if not keys:
             return _Outcome()
+        nonce = token_hex(8)
         pictures = {f"{key}.pdf": self.pictures[key] for key in keys if key in self.pictures}
         body = (
             picture_line(key) if key in self.pictures else formula_lines(key, self.formulas[key])
             for key in keys
         )
+        num_characters = sum(len(self.formulas[key]) for key in keys)
         result = run_pdflatex(
-            document(self.style, body, marked=self.marked),
+            document(self.style, body, marked=self.marked, nonce=nonce),
+            trusted=True,
             files=pictures,
             draft=draft,
-            cpu_s=_START_CPU_S + len(keys) // _FORMULAS_PER_CPU_S,
+            cpu_s=_START_CPU_S + len(keys) // _FORMULAS_PER_CPU_S + num_characters // _CHARACTERS_PER_CPU_S,
+            max_file_bytes=_FILE_BYTES
+            + _FILE_BYTES_PER_CHARACTER * num_characters
+            + 2 * sum(map(len, pictures.values())),
         )
-        return _read_outcome(result, keys)
+        return _read_outcome(result, keys, nonce)
 
 
 def _pieces(keys: list[int]) -> list[list[int]]:
     return [keys[start : start + _SCOUTED] for start in range(0, len(keys), _SCOUTED)]
 
 
-def _read_outcome(result: TexRunResult, keys: Sequence[int]) -> _Outcome:
+def _read_outcome(result: TexRunResult, keys: Sequence[int], nonce: str) -> _Outcome:
     """Read what TeX said. A formula counts as reached only if those before it left TeX as they found it.
 
     Raises:
         TexError: if TeX did not come to the first formula.
     """
     outcome = _Outcome(pdf=result.pdf)
-    reached, current = 0, None
-    for event in _EVENT.finditer(result.said):
+    reached = 0
+    current: int | None = None
+    for event in re.finditer(_EVENT.replace("NONCE", nonce), result.said, re.MULTILINE):
         kind, number, state, message = event.groups()
         if kind is None:
             if reached == 0 and current is None:
@@ -226,14 +261,18 @@ def _read_outcome(result: TexRunResult, keys: Sequence[int]) -> _Outcome:
             else:
                 culprit = keys[reached - 1] if current is None else current
                 outcome.errors.setdefault(culprit, (TEX_ERROR, said))
+        elif kind == "begin" and current is None and number in map(str, keys[reached : reached + 1]):
+            current = keys[reached]
+        elif current is None or number != str(current):
+            break  # not what the template writes there
         elif kind == "large":
-            outcome.errors.setdefault(int(number), (TOO_LARGE, "larger than the largest page"))
-        elif kind == "begin" and current is None and int(number) == keys[reached]:
-            current = int(number)
-        elif kind == "end" and current == int(number):
+            outcome.errors.setdefault(current, (TOO_LARGE, "larger than the largest page"))
+        elif kind == "end":
+            left_clean = state == CLEAN
+            if not left_clean:
+                outcome.errors.setdefault(current, (TEX_ERROR, "not a single formula"))
             reached, current = reached + 1, None
-            if state != CLEAN:
-                outcome.errors.setdefault(int(number), (TEX_ERROR, "not a single formula"))
+            if not left_clean:
                 break
         else:
             break
