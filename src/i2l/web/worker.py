@@ -19,7 +19,7 @@ from PIL import Image
 
 from i2l.errors import I2LError
 from i2l.images.canvas import ImageTooLargeError
-from i2l.images.open import ImageError, NotAnImageError, OversizedImageError
+from i2l.images.open import ImageError, NotAnImageError, OversizedImageError, check_strips
 from i2l.inference.outputs import OutputError, OutputFormat, format_formula
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
@@ -117,8 +117,11 @@ def check_image(data: bytes, *, max_pixels: int) -> None:
         OversizedImageError: if it has too many pixels.
     """
     try:
+        check_strips(io.BytesIO(data))
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:
             width, height = image.size
+    except OversizedImageError:
+        raise
     except Image.DecompressionBombError as error:
         raise OversizedImageError(
             f"The image is far too large ({error}). Crop the formula out of it."
