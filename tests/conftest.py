@@ -1,8 +1,25 @@
 """A real browser for the tests of pages: one for all, since Playwright runs once in a process."""
 
+import asyncio
 import shutil
 
 import pytest
+
+
+@pytest.fixture(autouse=True)
+def without_the_loop_of_the_browser(request):
+    """Let tests run event loops of their own, whichever tests came before.
+
+    As long as the browser is open, Playwright's loop counts as running in this thread, though it only turns
+    while the browser is asked for something; `asyncio.run` refuses to run beside it.
+    """
+    running = asyncio._get_running_loop()
+    if running is None or "browser" in request.fixturenames:
+        yield
+        return
+    asyncio._set_running_loop(None)
+    yield
+    asyncio._set_running_loop(running)
 
 
 @pytest.fixture(scope="session")

@@ -123,3 +123,20 @@ def hostile_file(seed):
     random = np.random.default_rng(seed)
     makers = [encoded, truncated, corrupted, noise, bomb]
     return makers[random.choice(len(makers), p=[0.25, 0.3, 0.3, 0.1, 0.05])](random)
+
+
+def tiff_in_pieces(number, *, order="<", big=False):
+    """A TIFF of one column whose every row is a piece of its own."""
+    word, long = ("Q", 16) if big else ("I", 4)
+    entries = [(256, 4, 1, 1), (257, 4, 1, number), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1)]
+    entries += [(273, 3, number, 0), (277, 3, 1, 1), (278, 4, 1, 1)]
+    start = 16 if big else 8
+    places = start + (8 if big else 2) + len(entries) * (20 if big else 12) + long
+    content = (b"II" if order == "<" else b"MM") + struct.pack(f"{order}H", 43 if big else 42)
+    content += struct.pack(f"{order}HHQ", 8, 0, start) if big else struct.pack(f"{order}I", start)
+    content += struct.pack(f"{order}{'Q' if big else 'H'}", len(entries))
+    for tag, kind, count, value in entries:
+        short = kind == 3 and count == 1
+        held = struct.pack(f"{order}H", value) if short else struct.pack(f"{order}{word}", value or places)
+        content += struct.pack(f"{order}HH{word}", tag, kind, count) + held.ljust(8 if big else 4, b"\0")
+    return content.ljust(places, b"\0") + struct.pack(f"{order}H", 8) * number

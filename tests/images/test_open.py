@@ -1,3 +1,4 @@
+import contextlib
 import io
 import os
 import subprocess
@@ -6,10 +7,10 @@ import time
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import ExifTags, Image, ImageOps
 
 from i2l.images.open import EmptyImageError, ImageError, NotAnImageError, OversizedImageError, open_image
-from tests.images.hostile import hostile_file, png
+from tests.images.hostile import hostile_file, png, tiff_in_pieces
 
 
 def test_paths_bytes_images_and_arrays(tmp_path):
@@ -103,7 +104,7 @@ def test_memory_stays_bounded():
     code = """
 import io, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (3 * 2**29, 3 * 2**29))
-from PIL import Image
+from PIL import ExifTags, Image, ImageOps
 from i2l.images.open import OversizedImageError
 from i2l.images.prepare import prepare_image
 from tests.images.hostile import png
@@ -119,6 +120,63 @@ del large
 prepare_image(file.getvalue(), canvas_shape=(130, 1090))
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=120)
+
+
+def test_thin_pictures_and_many_pieces_take_little_memory():
+    """Small files of sixteen million columns or rows, of millions of pieces, or with a hungry decoder."""
+    code = """
+import resource
+from i2l.images.open import ImageError
+from i2l.images.prepare import prepare_image
+from tests.images.hostile import png, tiff_in_pieces
+dotted = lambda width, height: b"".join(b"\\0" + b"\\xff" * (width - 1) + b"\\0" for _ in range(height))
+for make in (
+    lambda: png(16_000_000, 3, dotted(16_000_000, 3)),
+    lambda: png(3, 16_000_000, dotted(3, 5) + b"\\0\\xff\\xff\\xff" * 15_999_995),
+    lambda: png(4_000_000, 1, dotted(4_000_000, 1)),
+    lambda: png(4_000_000, 12, dotted(4_000_000, 12)),
+    lambda: tiff_in_pieces(9_000_000),
+):
+    try:
+        prepare_image(make(), canvas_shape=(130, 1090))
+    except ImageError:
+        pass
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], check=True, timeout=250, capture_output=True, text=True
+    )
+    assert len(done.stdout.split()) == 5
+    assert max(map(int, done.stdout.split())) < 700, done.stdout  # MiB; Python and the file itself included
+
+
+@pytest.mark.parametrize("big", [False, True], ids=["classic", "big"])
+@pytest.mark.parametrize("order", ["<", ">"], ids=["little", "great"])
+@pytest.mark.filterwarnings("ignore")  # Pillow misses the lengths of the pieces
+def test_a_tiff_in_too_many_pieces_is_refused(order, big):
+    with pytest.raises(OversizedImageError, match="100,001 pieces; the limit is 100,000"):
+        open_image(tiff_in_pieces(100_001, order=order, big=big))
+    with contextlib.suppress(NotAnImageError):
+        open_image(tiff_in_pieces(100, order=order, big=big))
+
+
+def test_a_hungry_decoder_gets_smaller_pictures():
+    file = io.BytesIO()
+    Image.new("L", (2600, 10_000), 255).save(file, "JPEG2000")
+    with pytest.raises(OversizedImageError, match="the limit is 25 million"):
+        open_image(file.getvalue())
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_the_rotation_of_a_camera_is_undone(orientation):
+    """As Pillow does it, which also writes all of the notes again."""
+    image = Image.fromarray(np.arange(6, dtype=np.uint8).reshape(2, 3) * 40)
+    note = Image.Exif()
+    note[ExifTags.Base.Orientation] = orientation
+    file = io.BytesIO()
+    image.save(file, "PNG", exif=note.tobytes())
+    expected = ImageOps.exif_transpose(Image.open(io.BytesIO(file.getvalue())))
+    assert np.array_equal(np.asarray(open_image(file.getvalue())), np.asarray(expected))
 
 
 @pytest.mark.filterwarnings("ignore")  # Pillow has remarks about some of them

@@ -1,8 +1,10 @@
 """Under load, and when things die: `i2l serve` as a process, asked over HTTP by many at once."""
 
 import asyncio
+import contextlib
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -51,7 +53,7 @@ async def load(address, *, clients, seconds, meanwhile=None):
 
 @pytest.mark.slow
 def test_64_clients_and_workers_that_are_killed(model):
-    server = start_server(model, "--workers", "2")
+    server = start_server(model, "--workers", "2", "--timeout", "120")  # a busy machine turns nobody away
     pids = server.worker_pids()
     assert len(pids) == 2
 
@@ -197,14 +199,75 @@ def test_a_token_other_sites_and_no_torch(model, tmp_path):
 
 def test_uploads_share_a_budget():
     budget = UploadBudget(100)
-    with budget.reserve(60):
-        with pytest.raises(ProblemError) as caught, budget.reserve(50):
-            pass
+    with budget.upload() as take:
+        take(30)
+        take(30)
+        with pytest.raises(ProblemError) as caught, budget.upload() as take_more:
+            take_more(20)
+            take_more(30)
         assert (caught.value.status, caught.value.headers["Retry-After"]) == (503, "1")
-        with budget.reserve(40):
-            pass
-    with budget.reserve(100):
-        pass
+        with budget.upload() as take_more:
+            take_more(40)
+    with budget.upload() as take:
+        take(100)
+
+
+def test_who_only_says_that_much_will_come_shuts_nobody_out(server):
+    """Thirteen clients that declared 20 MB each were enough."""
+    head = (
+        f"POST /api/read HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Type: image/png\r\n"
+        "Content-Length: 20000000\r\n\r\n"
+    )
+    with contextlib.ExitStack() as stack:
+        for _ in range(20):
+            idle = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            idle.sendall(head.encode() + b"\x89PNG")
+        answer = httpx2.post(f"{server.address}/api/read", content=IMAGES["a"], headers=HEADERS, timeout=30)
+    assert (answer.status_code, answer.json().get("latex")) == (200, "a")
+
+
+def test_more_uploads_than_there_is_memory_for(server):
+    """Nineteen megabytes each, all but a little of it sent: the budget is full, and empty when they leave."""
+    head = (
+        f"POST /api/read HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Type: image/png\r\n"
+        "Content-Length: 19500000\r\n\r\n"
+    )
+    with contextlib.ExitStack() as stack:
+        for _ in range(14):
+            waiting = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            with contextlib.suppress(ConnectionError):
+                waiting.sendall(head.encode() + bytes(19_000_000))
+        wait_until(lambda: read_one(server) == 503)
+    wait_until(lambda: read_one(server) == 200)
+
+
+def read_one(server):
+    return httpx2.post(f"{server.address}/api/read", content=IMAGES["a"], headers=HEADERS).status_code
+
+
+@pytest.mark.slow
+def test_no_file_handles_left_and_more_again(model):
+    """Accepting fails for a while; the log stays short, and then everything goes on."""
+    server = start_server(model)
+    pid = server.process.pid
+    limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    try:
+        httpx2.get(f"{server.address}/health")
+        used = len(os.listdir(f"/proc/{pid}/fd"))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, limits[1]))
+        with contextlib.ExitStack() as stack:
+            for _ in range(200):
+                waiting = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+                waiting.sendall(b"GET /health HTTP/1.1\r\n")
+            time.sleep(3)
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+            assert httpx2.get(f"{server.address}/health", timeout=30).status_code == 200
+    finally:
+        server.stop()
+    log = "".join(server.log)
+    assert "No connection can be accepted" in log
+    assert "Traceback" not in log
+    assert len(log) < 2000
 
 
 def serve(*arguments):

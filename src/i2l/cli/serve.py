@@ -1,5 +1,6 @@
 """`i2l serve`: the page and the HTTP API."""
 
+import os
 from typing import Annotated
 
 import typer
@@ -55,10 +56,13 @@ def serve(
         require_extra(module, "serve")
     from i2l.inference.backends import available_threads
     from i2l.inference.model_folder import find_model
-    from i2l.web.security import LOOPBACK
+    from i2l.web.security import LOOPBACK, require_usable_token
     from i2l.web.server_state import ServeOptions
     from i2l.web.serving import is_loopback, run_server
 
+    token = os.environ.get("I2L_TOKEN") if token is None else token  # typer takes an empty one for none
+    if token is not None:
+        require_usable_token(token)
     local = is_loopback(host)
     if not local and token is None:
         typer.echo(f"Anyone who reaches {host} may ask. Set I2L_TOKEN to change that.", err=True)

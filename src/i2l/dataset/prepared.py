@@ -22,7 +22,6 @@ from i2l.dataset.pixels import (
     fill_buffer,
     pixel_offsets,
 )
-from i2l.images.canvas import ImageTooLargeError
 from i2l.images.open import ImageError
 from i2l.images.prepare import prepare_image
 from i2l.images.rasterize import Pixels
@@ -201,7 +200,7 @@ def _prepare(pixels: Pixels, scale: float, canvas_shape: tuple[int, int]) -> tup
     nothing = Preparation(), np.empty(0, dtype=np.uint8)
     try:
         image = prepare_image(pixels, canvas_shape=canvas_shape, scale=scale)[0]
-    except (ImageError, ImageTooLargeError):
+    except ImageError:
         return nothing
     if image.scale != scale:  # it was made smaller to fit
         return nothing

@@ -6,14 +6,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from i2l.errors import I2LError
+from i2l.images.open import ImageError
 
 WHITE: Final = 255
 FAINT: Final = 230  # pixels at least so light are no sign of ink: grain of scans and of JPEG
 FRAME_PX: Final = 1  # on each side
 
 
-class ImageTooLargeError(I2LError):
+class ImageTooLargeError(ImageError):
     """An image that does not fit on the canvas."""
 
 

@@ -7,6 +7,7 @@ that means running it.
 import io
 import os
 import stat
+import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,17 +15,36 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, UnidentifiedImageError
 
 from i2l.errors import I2LError
 
 MAX_FILE_BYTES: Final = 256 << 20
 MAX_PIXELS: Final = 50_000_000  # the largest photographs of telephones
 MAX_SLOW_PIXELS: Final = 2_000_000  # for formats that Pillow decodes in Python, about a microsecond a byte
+MAX_HEAVY_PIXELS: Final = 25_000_000  # for those whose decoder needs more than 20 bytes a pixel
+HEAVY: Final = frozenset({"JPEG2000", "ICNS"})
+MAX_STRIPS: Final = 100_000
 SUFFIXES: Final = frozenset(  # of what counts as an image in a folder
     {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".avif"}
 )
 REFUSED: Final = frozenset({"EPS"})
+_TIFF_FORMS: Final = {  # where the first directory is, how many entries it has, and the tag and count of each
+    b"II*\0": ("<I", "<H", "<H2xI4x"),
+    b"MM\0*": (">I", ">H", ">H2xI4x"),
+    b"II+\0": ("<Q", "<Q", "<H2xQ8x"),
+    b"MM\0+": (">Q", ">Q", ">H2xQ8x"),
+}
+_PIECES: Final = frozenset({273, 279, 324, 325})  # tags of TIFF: places and lengths of strips and tiles
+_TURNS: Final = {  # what undoes each orientation of Exif; 1 is upright
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
 
 ImageSource = Image.Image | NDArray[Any] | bytes | BinaryIO | str | os.PathLike[str]
 
@@ -128,15 +148,41 @@ def _decode(file: Any, name: str) -> Image.Image:  # noqa: ANN401 - a binary fil
     if head.startswith(b"%PDF"):
         raise NotAnImageError(f"{name} is a PDF; give a picture of the formula, such as a screenshot.")
     with _explained(name):
+        check_strips(file)
         Image.init()
         with Image.open(file, formats=[kind for kind in Image.ID if kind not in REFUSED]) as image:
             return _load(image)
 
 
+def check_strips(file: BinaryIO) -> None:
+    """Refuse a TIFF in far more pieces than there are in any picture, before Pillow makes a list of them.
+
+    Nine million pieces, which fit into 18 MB, took 3 GB.
+
+    Raises:
+        OversizedImageError: if it is such a file.
+    """
+    head = file.read(16)
+    form = _TIFF_FORMS.get(head[:4])
+    if form is not None:
+        first, number, entry = form
+        file.seek(*struct.unpack_from(first, head, 4 if number.endswith("H") else 8))
+        (num_entries,) = struct.unpack(number, file.read(struct.calcsize(number)))
+        entry_bytes = struct.calcsize(entry)
+        table = file.read(min(num_entries, 0xFFFF) * entry_bytes)
+        for tag, count in struct.iter_unpack(entry, table[: len(table) // entry_bytes * entry_bytes]):
+            if tag in _PIECES and count > MAX_STRIPS:
+                raise OversizedImageError(
+                    f"The image is in {count:,} pieces; the limit is {MAX_STRIPS:,}. Save it again."
+                )
+    file.seek(0)
+
+
 def _load(image: Image.Image) -> Image.Image:
     """Decode what is within the limits; apply the camera's rotation."""
     slow = any(tile[0] in Image.DECODERS for tile in getattr(image, "tile", ()))
-    _check_pixels(image.size, MAX_SLOW_PIXELS if slow else MAX_PIXELS)
+    heavy = image.format in HEAVY
+    _check_pixels(image.size, MAX_SLOW_PIXELS if slow else MAX_HEAVY_PIXELS if heavy else MAX_PIXELS)
     image.load()
     return _upright(image)
 
@@ -162,10 +208,12 @@ def _explained(name: str) -> Iterator[None]:
 
 
 def _upright(image: Image.Image) -> Image.Image:
+    """Turn an image as the camera noted; one that stands upright is not copied, since it may be large."""
     try:
-        return ImageOps.exif_transpose(image)
+        turn = _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
     except Exception:  # a damaged note about rotation does not make the image unreadable
-        return image.copy()
+        return image
+    return image if turn is None else image.transpose(turn)
 
 
 def _from_array(array: NDArray[Any]) -> Image.Image:

@@ -14,7 +14,7 @@ from PIL import Image
 
 from i2l.errors import I2LError
 from i2l.images.canvas import FRAME_PX, WHITE, ImageTooLargeError
-from i2l.images.ink import Ink, extract_ink, ink_bounds
+from i2l.images.ink import BLOCK_PX, Ink, extract_ink, ink_bounds
 from i2l.images.open import ImageError, ImageSource, open_image
 from i2l.images.scale import REFERENCE_DPI, SYMBOL_PX, estimate_scale
 from i2l.images.strokes import MAX_DEEP_SHARE, deep_share
@@ -129,8 +129,11 @@ def prepare_image(
 
 def _find_ink(image: Image.Image) -> tuple[Ink, int]:
     """Give the ink, and by how much the picture was made smaller before."""
-    reduced = math.ceil(math.sqrt(image.width * image.height / MAX_WORK_PIXELS))
-    if reduced > 1 and min(image.size) > reduced:
+    reduced = max(
+        math.ceil(math.sqrt(image.width * image.height / MAX_WORK_PIXELS)),
+        math.ceil(max(image.size) * BLOCK_PX / MAX_WORK_PIXELS),  # a thin picture is worked on in whole blocks
+    )
+    if reduced > 1:
         if image.mode not in ("L", "RGB", "RGBA", "F", "I"):
             image = image.convert("RGBA" if "transparency" in image.info else "RGB")
         return extract_ink(image.reduce(reduced)), reduced

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,7 +20,7 @@ from i2l.web.metrics import Metrics
 from i2l.web.problems import ProblemError, plain_problem, problem_response
 from i2l.web.reading_service import ClientLeftError, ReadingService
 from i2l.web.routes import api_router, status_router
-from i2l.web.security import SecurityMiddleware
+from i2l.web.security import SecurityMiddleware, require_usable_token
 from i2l.web.server_state import EXAMPLES, PAGE, ServeOptions, ServerState
 from i2l.web.uploads import UploadBudget
 from i2l.web.workers import Worker
@@ -28,8 +29,15 @@ _NOBODY = 499  # nginx's number for a client that left; no one sees it but the m
 
 
 def create_app(options: ServeOptions) -> FastAPI:
-    """Make the application; its workers start and stop with it."""
+    """Make the application; its workers start and stop with it.
+
+    Raises:
+        I2LError: if the token cannot be used.
+    """
+    if options.token is not None:
+        require_usable_token(options.token)
     metrics = Metrics()
+    writer = ThreadPoolExecutor(1, thread_name_prefix="latex")
     settings = {
         "model": options.model,
         "threads": options.threads,
@@ -50,6 +58,7 @@ def create_app(options: ServeOptions) -> FastAPI:
             yield
         finally:
             await batcher.stop()
+            writer.shutdown(cancel_futures=True)
 
     app = FastAPI(
         title="I2L",
@@ -66,6 +75,7 @@ def create_app(options: ServeOptions) -> FastAPI:
         service=ReadingService(batcher, timeout_s=options.timeout_s, metrics=metrics),
         budget=UploadBudget(options.max_buffered_bytes),
         metrics=metrics,
+        writer=writer,
     )
     app.include_router(status_router)
     app.include_router(api_router)

@@ -1,7 +1,9 @@
 """The routes of the API: thin, each a few lines around what it calls."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -71,11 +73,11 @@ def _body(model: type[schemas.ReadOptions], field: str, schema: dict[str, Any]) 
 
 @asynccontextmanager
 async def _uploaded(request: Request, *, max_bytes: int) -> AsyncIterator[bytes]:
-    """Give the body of a request, whose bytes are set aside until it is answered."""
+    """Give the body of a request, whose bytes count until it is answered."""
     state = _state(request)
     size = declared_bytes(request, max_bytes=max_bytes)
-    with state.budget.reserve(size):
-        yield await read_body(request, max_bytes=size, timeout_s=state.options.timeout_s)
+    with state.budget.upload() as take:
+        yield await read_body(request, max_bytes=size, timeout_s=state.options.timeout_s, take=take)
 
 
 _FILE = {"type": "string", "format": "binary", "description": "The image."}
@@ -145,11 +147,12 @@ async def read_batch(request: Request, options: Options) -> Response:
 )
 async def latex(request: Request) -> dict[str, str]:
     """Write canonical tokens as a person would, for instance after one of them was exchanged."""
-    size = declared_bytes(request, max_bytes=MAX_FORMULA_BYTES)
-    body = await read_body(request, max_bytes=size, timeout_s=_state(request).options.timeout_s)
-    formula = parse_json(body, schemas.FormulaRequest)
+    async with _uploaded(request, max_bytes=MAX_FORMULA_BYTES) as body:
+        formula = parse_json(body, schemas.FormulaRequest)
+    writing = partial(readable_formula, " ".join(formula.tokens))
     try:
-        return {"latex": readable_formula(" ".join(formula.tokens))}
+        # In a thread, since a long formula takes a second, and in one for all, since Python runs one at a time.
+        return {"latex": await asyncio.get_running_loop().run_in_executor(_state(request).writer, writing)}
     except FormulaError as error:
         raise ProblemError("invalid-request", f"These tokens are not a formula: {error}") from error
 

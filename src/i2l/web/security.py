@@ -1,15 +1,18 @@
 """Who may ask, and what a browser may do with the answers."""
 
 import hmac
+import re
 from collections.abc import Sequence
 from typing import Final
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from i2l.errors import I2LError
 from i2l.web.problems import ProblemError
 
+_HOST: Final = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[\w.-]+))(?::\d{1,5})?", re.ASCII)
+_TOKEN: Final = re.compile(r"[!-~]+")  # what is visible in ASCII: anything else is changed or cut on its way
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 HEADERS: Final = {
     "Content-Security-Policy": "; ".join(
@@ -75,11 +78,12 @@ class SecurityMiddleware:
         await answer(scope, receive, send_with_headers)
 
     def _refusal(self, method: str, headers: Headers) -> ProblemError | None:
-        host = headers.get("host", "")
-        try:
-            name = urlsplit(f"//{host}").hostname or ""
-        except ValueError:
-            name = ""
+        given = headers.getlist("host")
+        if len(given) > 1:  # who stands between client and server may have looked at the other one
+            return ProblemError("malformed", "There are two Host headers; send one.")
+        host = given[0] if given else ""
+        found = _HOST.fullmatch(host)
+        name = (found["address"] or found["name"]).lower() if found else ""
         if self._hosts and name not in self._hosts:
             return ProblemError(
                 "unknown-host", f"Use one of {', '.join(sorted(self._hosts))}, or --allow-host."
@@ -92,6 +96,24 @@ class SecurityMiddleware:
         return None
 
 
+def require_usable_token(token: str) -> None:
+    """Refuse a token that protects nothing, or that no client could send.
+
+    Raises:
+        I2LError: if it is empty, or holds blanks or letters beyond ASCII.
+    """
+    if not token:
+        raise I2LError(
+            "The token is empty. Give one, such as from `openssl rand -hex 16`; to serve without, leave "
+            "--token away and unset I2L_TOKEN."
+        )
+    if not _TOKEN.fullmatch(token):
+        raise I2LError(
+            "A token is made of ASCII letters, digits and signs, without blanks; choose another, such as "
+            "from `openssl rand -hex 16`."
+        )
+
+
 def check_token(authorization: str | None, token: str | None) -> None:
     """Compare the token of a request, in a time that says nothing about it.
 
@@ -101,7 +123,7 @@ def check_token(authorization: str | None, token: str | None) -> None:
     if token is None:
         return
     scheme, _, given = (authorization or "").partition(" ")
-    if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
+    if scheme.lower() != "bearer" or not hmac.compare_digest(given.encode(), token.encode()):
         raise ProblemError(
             "unauthorized",
             "Send the header `Authorization: Bearer TOKEN`, with the token that the server was started with.",

@@ -1,10 +1,12 @@
 """How to serve, and what the routes share."""
 
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
 from i2l.web.batching import Batcher
+from i2l.web.connections import ConnectionLimits
 from i2l.web.metrics import Metrics
 from i2l.web.reading_service import ReadingService
 from i2l.web.uploads import UploadBudget
@@ -31,6 +33,7 @@ class ServeOptions:
     max_upload_bytes: int = 20_000_000
     max_pixels: int = 25_000_000
     max_buffered_bytes: int = 256_000_000  # of all uploads together
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
 
     # Who may ask
     token: str | None = None
@@ -47,3 +50,4 @@ class ServerState:
     service: ReadingService
     budget: UploadBudget
     metrics: Metrics
+    writer: ThreadPoolExecutor  # one thread that writes formulas

@@ -6,14 +6,19 @@ import ipaddress
 import math
 import socket
 import webbrowser
+from typing import Final
 from urllib.parse import quote
 
 import uvicorn
 
 from i2l.errors import I2LError
 from i2l.web.app import create_app
+from i2l.web.connections import LimitedProtocol
+from i2l.web.log_limits import limit_logs, log_loop_error
 from i2l.web.security import LOOPBACK
 from i2l.web.server_state import ServeOptions
+
+_BACKLOG: Final = 128  # connections that wait to be accepted; asyncio tries as many at a time
 
 
 def is_loopback(host: str) -> bool:
@@ -51,10 +56,16 @@ async def _run(options: ServeOptions, *, host: str, port: int, open_browser: boo
         await app.state.server.batcher.start()
         config = uvicorn.Config(
             app,
+            http=LimitedProtocol.with_limits(options.connections),
+            ws="none",
+            backlog=_BACKLOG,
+            timeout_keep_alive=math.ceil(options.connections.wait_s),
             log_level="warning",
             server_header=False,
             timeout_graceful_shutdown=math.ceil(options.timeout_s),
         )
+        limit_logs("uvicorn.error", "asyncio", "i2l.web")
+        asyncio.get_running_loop().set_exception_handler(log_loop_error)
         address = f"http://{_written(host)}:{listener.getsockname()[1]}"
         print(f"I2L reads at {address} (API: {address}/docs). Ctrl-C stops it.", flush=True)
         if open_browser:

@@ -30,25 +30,37 @@ Input = TypeVar("Input", bytes, str)
 
 
 class UploadBudget:
-    """The bytes that all uploads together may hold: memory stays bounded whatever arrives."""
+    """The bytes that all uploads together may hold: memory stays bounded whatever arrives.
+
+    What counts is what has arrived: a client that only says that much will come takes nothing from others.
+    """
 
     def __init__(self, total_bytes: int) -> None:
         self._left_bytes = total_bytes
 
     @contextmanager
-    def reserve(self, size_bytes: int) -> Iterator[None]:
-        """Set bytes aside until the request is answered.
+    def upload(self) -> Iterator[Callable[[int], None]]:
+        """Give a function that takes bytes out of the budget until the request is answered.
 
-        Raises:
-            ProblemError: if there are not as many left.
+        The function raises ProblemError if there are not as many left.
         """
-        if size_bytes > self._left_bytes:
-            raise ProblemError("busy", "Too many uploads at once. Try again.", headers={"Retry-After": "1"})
-        self._left_bytes -= size_bytes
+        taken = 0
+
+        def take(size_bytes: int) -> None:
+            nonlocal taken
+            if size_bytes > self._left_bytes:
+                raise ProblemError(
+                    "busy",
+                    "Too many uploads at once. Try again.",
+                    headers={"Retry-After": "1", "Connection": "close"},  # the rest of the upload is not read
+                )
+            self._left_bytes -= size_bytes
+            taken += size_bytes
+
         try:
-            yield
+            yield take
         finally:
-            self._left_bytes += size_bytes
+            self._left_bytes += taken
 
 
 def declared_bytes(request: Request, *, max_bytes: int) -> int:
@@ -70,25 +82,33 @@ def declared_bytes(request: Request, *, max_bytes: int) -> int:
     return int(length)
 
 
-async def read_body(request: Request, *, max_bytes: int, timeout_s: float) -> bytes:
+async def read_body(
+    request: Request, *, max_bytes: int, timeout_s: float, take: Callable[[int], None]
+) -> bytes:
     """Read the body, and stop as soon as it is too long.
+
+    Args:
+        request: whose body it is.
+        max_bytes: that it may have.
+        timeout_s: until all of it must be here.
+        take: is told of each piece, and may refuse it; see `UploadBudget`.
 
     Raises:
         ProblemError: if it is too long, or takes too long.
     """
-    chunks, size = [], 0
+    body = bytearray()  # not a list: a client may send byte by byte
     try:
         async with asyncio.timeout(timeout_s):
             async for chunk in request.stream():
-                size += len(chunk)
-                if size > max_bytes:
+                if len(body) + len(chunk) > max_bytes:
                     raise _too_large(max_bytes)
-                chunks.append(chunk)
+                take(len(chunk))
+                body += chunk
     except TimeoutError as error:
         raise ProblemError("upload-timeout", f"The image was not here after {timeout_s:g} s.") from error
     except ClientDisconnect as error:
         raise ProblemError("malformed", "The upload was broken off.") from error
-    return b"".join(chunks)
+    return bytes(body)
 
 
 async def one_image(request: Request, body: bytes, query: ReadOptions) -> tuple[bytes, ReadOptions]:

@@ -6,6 +6,7 @@ does to a decoder, it does to a process that can be replaced.
 
 import io
 import json
+import logging
 import os
 import signal
 import sys
@@ -17,13 +18,24 @@ from typing import Any, BinaryIO, Final
 from PIL import Image
 
 from i2l.errors import I2LError
-from i2l.images.open import ImageError, NotAnImageError, OversizedImageError
+from i2l.images.canvas import ImageTooLargeError
+from i2l.images.open import ImageError, NotAnImageError, OversizedImageError, check_strips
 from i2l.inference.outputs import OutputError, OutputFormat, format_formula
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
 from i2l.web.frames import pack_frame, receive_frame
+from i2l.web.log_limits import limit_logs
+
+logger = logging.getLogger("i2l.web.worker")
 
 FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")  # of the dozens that Pillow opens
+
+_KINDS: Final = {
+    OversizedImageError: "too-large",
+    ImageTooLargeError: "too-large",
+    NotAnImageError: "not-an-image",
+    I2LError: "not-a-formula",  # after the others, which are its children
+}
 
 Item = tuple[bytes, dict[str, Any]]  # the bytes of a file, and the options of its request
 
@@ -105,8 +117,11 @@ def check_image(data: bytes, *, max_pixels: int) -> None:
         OversizedImageError: if it has too many pixels.
     """
     try:
+        check_strips(io.BytesIO(data))
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:
             width, height = image.size
+    except OversizedImageError:
+        raise
     except Image.DecompressionBombError as error:
         raise OversizedImageError(
             f"The image is far too large ({error}). Crop the formula out of it."
@@ -138,18 +153,17 @@ def _to_json(reading: Reading, formats: Sequence[OutputFormat]) -> dict[str, Any
 
 
 def _failure(error: Exception) -> dict[str, Any]:
-    kinds = {OversizedImageError: "too-large", NotAnImageError: "not-an-image"}
-    for kind, name in kinds.items():
+    for kind, name in _KINDS.items():
         if isinstance(error, kind):
             return {"kind": name, "detail": str(error)}
-    if isinstance(error, I2LError):
-        return {"kind": "not-a-formula", "detail": str(error)}
+    logger.error("A worker met an error that nobody expected", exc_info=error)
     return {"kind": "reader-failed", "detail": f"{type(error).__name__} while reading; this is a bug."}
 
 
 def main() -> None:
     """Serve frames until the server closes the pipe; see `i2l.web.workers`."""
     warnings.filterwarnings("ignore", module="PIL")
+    limit_logs(logger.name)
     if hasattr(signal, "SIGPIPE"):  # not on Windows
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # who answers a server that has gone ends quietly
     out: BinaryIO = os.fdopen(os.dup(1), "wb")

@@ -1,0 +1,218 @@
+"""Who may ask: tokens, names of the server and other sites; the application without workers and sockets."""
+
+import asyncio
+import logging
+import subprocess
+import sys
+import time
+
+import httpx2
+import pytest
+
+from i2l.errors import I2LError
+from i2l.images.canvas import ImageTooLargeError
+from i2l.images.open import ImageError
+from i2l.web import routes, worker, workers
+from i2l.web.app import create_app
+from i2l.web.problems import ProblemError
+from i2l.web.security import LOOPBACK, check_token, require_usable_token
+from i2l.web.server_state import ServeOptions
+from i2l.web.worker import ReadingDesk
+
+TOKEN = "secret"
+
+
+def ask(requests, **options):
+    """Ask the application in this process; give the answers in order."""
+    app = create_app(ServeOptions(**options))
+
+    async def ask_all():
+        transport = httpx2.ASGITransport(app=app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8501") as client:
+            return await asyncio.gather(*(client.request(*request[:2], **request[2]) for request in requests))
+
+    try:
+        return asyncio.run(ask_all())
+    finally:
+        app.state.server.writer.shutdown()
+
+
+def get(path, *headers):
+    return "GET", path, {"headers": list(headers)}
+
+
+WRONG = ["", " ", "s", "secre", "secret ", " secret", "secretx", "SECRET", "secret\xe9", "x", "secret,secret"]
+
+
+@pytest.mark.parametrize("given", WRONG)
+def test_only_the_whole_token_opens(given):
+    for authorization in (f"Bearer {given}", given, f"Basic {given}", "Bearer", "", None):
+        with pytest.raises(ProblemError, match="Authorization: Bearer TOKEN"):
+            check_token(authorization, TOKEN)
+    check_token(f"Bearer {TOKEN}", TOKEN)
+    check_token(f"bearer {TOKEN}", TOKEN)
+    check_token(None, None)
+
+
+def test_everything_that_costs_or_tells_asks_for_the_token():
+    paths = ["/api/models", "/api/examples", "/metrics"]
+    answers = ask(
+        [get(path, ("Authorization", f"Bearer {said}")) for path in paths for said in ("", "secre", "x")]
+        + [("POST", path, {}) for path in ("/api/read", "/api/read/batch", "/api/latex")],
+        token=TOKEN,
+    )
+    assert {answer.status_code for answer in answers} == {401}
+    assert {answer.headers["www-authenticate"] for answer in answers} == {"Bearer"}
+    right = ("Authorization", f"Bearer {TOKEN}")
+    answers = ask([get("/metrics", right), get("/health"), get("/")], token=TOKEN)
+    assert [answer.status_code for answer in answers] == [200] * 3
+
+
+@pytest.mark.parametrize("token", ["", " ", "two words", "tab\t", "newline\n", "schlüssel", "ключ", "\x7f"])
+def test_a_token_that_nobody_can_send_is_refused_at_the_start(token):
+    with pytest.raises(I2LError, match=r"openssl rand"):
+        require_usable_token(token)
+    with pytest.raises(I2LError, match=r"token"):
+        create_app(ServeOptions(token=token))
+
+
+@pytest.mark.parametrize("given", [["--token", ""], ["--token", "zwei worte"], None])
+def test_the_command_refuses_an_empty_token(given, monkeypatch):
+    from typer.testing import CliRunner
+
+    from i2l.cli import app
+
+    if given is None:
+        monkeypatch.setenv("I2L_TOKEN", "")
+    result = CliRunner().invoke(app, ["serve", "--no-browser", "--port", "0", *(given or [])])
+    assert isinstance(result.exception, I2LError)
+    assert "openssl rand" in str(result.exception)
+
+
+HOSTS = {
+    "localhost": 200,
+    "LOCALHOST:8501": 200,
+    "127.0.0.1:80": 200,
+    "[::1]:8501": 200,
+    "evillocalhost": 421,
+    "evil.localhost": 421,
+    "localhost.evil.com": 421,
+    "evil@localhost": 421,
+    "evil:x@localhost": 421,
+    "localhost/x": 421,
+    "localhost:80:80": 421,
+    "localhost:x": 421,
+    "[::1": 421,
+    "::1": 421,
+    "localhost ": 421,
+    "": 421,
+}
+
+
+def test_the_name_must_be_exactly_one_that_is_known():
+    answers = ask([get("/health", ("Host", host)) for host in HOSTS], hosts=LOOPBACK)
+    assert {host: answer.status_code for host, answer in zip(HOSTS, answers, strict=True)} == HOSTS
+
+
+@pytest.mark.parametrize("hosts", [LOOPBACK, ()])
+def test_two_names_are_refused(hosts):
+    for second in ("localhost", "evil.com"):
+        (answer,) = ask([get("/health", ("Host", "localhost"), ("Host", second))], hosts=hosts)
+        assert (answer.status_code, answer.json()["type"]) == (400, "/docs#malformed")
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://localhost:8501", 415),  # it may ask, and has sent nothing
+        ("http://LOCALHOST:8501", 415),
+        ("http://localhost:8502", 403),
+        ("http://localhost", 403),
+        ("http://localhost:85010", 403),
+        ("http://localhost:8501.evil.com", 403),
+        ("ftp://localhost:8501", 403),
+        ("null", 403),
+        ("", 403),
+    ],
+)
+def test_another_port_is_another_site(origin, status):
+    headers = [("Host", "localhost:8501"), ("Origin", origin)]
+    (answer,) = ask([("POST", "/api/read", {"headers": headers})], hosts=LOOPBACK)
+    assert answer.status_code == status
+
+
+def test_writing_a_formula_holds_nobody_up(monkeypatch):
+    def slowly(_):
+        time.sleep(0.5)
+        return "x"
+
+    monkeypatch.setattr(routes, "readable_formula", slowly)
+    done = []
+
+    async def note(scope, receive, send):
+        await app(scope, receive, send)
+        done.append(scope["path"])
+
+    app = create_app(ServeOptions())
+
+    async def ask_both():
+        transport = httpx2.ASGITransport(app=note)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            latex = asyncio.create_task(client.post("/api/latex", json={"tokens": ["x"]}))
+            await asyncio.sleep(0.1)
+            await client.get("/health")
+            assert (await latex).json() == {"latex": "x"}
+
+    asyncio.run(ask_both())
+    app.state.server.writer.shutdown()
+    assert done == ["/health", "/api/latex"]
+
+
+def test_a_worker_that_does_not_leave_is_ended(monkeypatch):
+    monkeypatch.setattr(workers, "_LEAVE_S", 0.2)
+
+    async def stop_one():
+        one = workers.Worker({})
+        one._process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", "import time; time.sleep(60)", stdin=subprocess.PIPE
+        )
+        async with asyncio.timeout(20):
+            await one.stop()
+        return one._process.returncode
+
+    assert asyncio.run(stop_one()) == -9
+
+
+class BrokenReader:
+    """A reader with a bug."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def with_options(self, **_):
+        return self
+
+    def read_many(self, *_, **__):
+        raise self.error
+
+
+def test_an_unexpected_error_in_a_worker_is_logged_with_its_traceback(monkeypatch, caplog):
+    monkeypatch.setattr(worker, "Reader", lambda *_, **__: BrokenReader(ZeroDivisionError("who divides?")))
+    monkeypatch.setattr(worker, "check_image", lambda *_, **__: None)
+    options = {"beam": 1, "n_best": 1, "guard": True, "scale": None, "formats": []}
+    desk = ReadingDesk(model=None, threads=1, max_pixels=1)
+    with caplog.at_level(logging.ERROR):
+        results = desk.read([(b"one", options), (b"two", options)])
+    assert [result["kind"] for result in results] == ["reader-failed"] * 2
+    assert "who divides?" not in str(results)
+    assert "Traceback" in caplog.text
+    assert "who divides?" in caplog.text
+    assert "in read_many" in caplog.text
+
+
+def test_a_formula_that_is_too_large_is_an_image_error_and_413(monkeypatch):
+    assert issubclass(ImageTooLargeError, ImageError)
+    failure = worker._failure(ImageTooLargeError("The formula is too large."))
+    assert failure == {"kind": "too-large", "detail": "The formula is too large."}
+    assert ProblemError(failure["kind"], "").status == 413
+    assert worker._failure(I2LError("no"))["kind"] == "not-a-formula"
