@@ -14,7 +14,7 @@ from PIL import Image
 
 from i2l.errors import I2LError
 from i2l.images.canvas import FRAME_PX, WHITE, ImageTooLargeError
-from i2l.images.ink import BLOCK_PX, Ink, extract_ink, ink_bounds
+from i2l.images.ink import Ink, extract_ink, ink_bounds
 from i2l.images.open import ImageError, ImageSource, open_image
 from i2l.images.scale import REFERENCE_DPI, SYMBOL_PX, estimate_scale
 from i2l.images.strokes import MAX_DEEP_SHARE, deep_share
@@ -22,6 +22,7 @@ from i2l.images.strokes import MAX_DEEP_SHARE, deep_share
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 MAX_WORK_PIXELS: Final = 4_000_000  # larger pictures are made smaller at once
+MAX_WORK_SIDE_PX: Final = 125_000  # and so are thin ones, whose light is measured in cells of some pixels
 NEAR: Final = 0.12  # |log| of a change of scale: below, not worth the blur of resampling ...
 FAR: Final = 0.5  # ... and beyond, the estimate is right that the scale must change
 # The estimate is off by 14 %, and a model that knows one scale wants it nearer: with the best of three,
@@ -131,7 +132,7 @@ def _find_ink(image: Image.Image) -> tuple[Ink, int]:
     """Give the ink, and by how much the picture was made smaller before."""
     reduced = max(
         math.ceil(math.sqrt(image.width * image.height / MAX_WORK_PIXELS)),
-        math.ceil(max(image.size) * BLOCK_PX / MAX_WORK_PIXELS),  # a thin picture is worked on in whole blocks
+        math.ceil(max(image.size) / MAX_WORK_SIDE_PX),
     )
     if reduced > 1:
         if image.mode not in ("L", "RGB", "RGBA", "F", "I"):
