@@ -181,3 +181,22 @@ def test_tokens_point_at_their_source_and_say_whether_they_draw():
 def test_the_position_of_an_array_draws_nothing():
     tokens = normalize_formula(r"\begin{array}[t]{c}x\end{array}").tokens
     assert [token.text for token in tokens if token.visible] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("written", "canonical"),
+    [
+        (
+            r"\begin{alignat}{2} a&=b & c&=d \\ e&=f & g&=h\end{alignat}",
+            r"\begin{alignedat} { 2 } { a } & { { } = b } & { c } & { { } = d } \\ { e } & { { } = f } & { g } & "
+            r"{ { } = h } \\ \end{alignedat}",
+        ),
+        (
+            r"\begin{alignedat}{1} a&=b \\ e&=f\end{alignedat}",
+            r"\begin{aligned} { a } & { { } = b } \\ { e } & { { } = f } \\ \end{aligned}",
+        ),
+    ],
+)
+def test_alignedat_keeps_its_number_of_columns(written, canonical):
+    assert normalize_formula(written).formula == canonical
+    assert normalize_formula(canonical).formula == canonical

@@ -18,7 +18,8 @@ Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels, half-open
 _SAME_GLYPH: Final = r"""
     \leq \le        \geq \ge        \neq \ne \not=      \rightarrow \to     \leftarrow \gets
     \wedge \land    \vee \lor       \neg \lnot          * \ast              \prime '
-    | \mid \vert \lvert \rvert      \| \Vert \lVert \rVert \parallel        \{ \lbrace      \} \rbrace
+    | \mid \vert \lvert \rvert      \| \Vert \lVert \rVert \parallel        \} \rbrace
+    \{ \lbrace \begin{cases}
     [ \lbrack       ] \rbrack       \dagger \dag        \ddagger \ddag      \ni \owns       : \colon
     \cdot \cdotp    \ldots \dots \dotsc                 \cdots \dotsb \dotsm \dotsi
     / \slash        \Longleftrightarrow \iff            \Longrightarrow \implies

@@ -240,7 +240,7 @@ class PrettyPrinter:
             head += f"{{{''.join(written_text(node.columns, tie='~'))}}}"
         rows = []
         for row in node.rows:
-            right = name == "aligned"
+            right = name in ("aligned", "alignedat")
             cells = [
                 self.cell(cell, aligned=right and index % 2 == 1) for index, cell in enumerate(row.cells)
             ]

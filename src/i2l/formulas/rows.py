@@ -49,10 +49,26 @@ class RowReader(Cursor):
                 raise self.error("missing column specification")
             columns = self.raw_group() if self.texts[self.index] == "{" else [self.take()]
         elif name in ("alignat", "alignedat"):
-            self.raw_group() if self.texts[self.index] == "{" else None
+            columns = self.raw_group() if self.texts[self.index] == "{" else [self.take()]
         rows, rules = self.rows()
+        if name in ("alignat", "alignedat"):
+            if all(len(row.cells) <= 2 for row in rows):  # with a single column it is what align makes
+                name, columns = name.replace("at", ""), None
+            return self.close(begin, name, position, columns, rows, rules)
         if columns is not None:
             columns = expand_columns(columns, max((len(row.cells) for row in rows), default=1))
+        return self.close(begin, name, position, columns, rows, rules)
+
+    def close(
+        self,
+        begin: Symbol,
+        name: str,
+        position: Optional | None,
+        columns: list[Symbol] | None,
+        rows: list[Row],
+        rules: list[Node],
+    ) -> Node:
+        """Read `\\end{name}` and make the node of an environment."""
         if position is not None and [
             node.text if isinstance(node, Symbol) else "" for node in position.items
         ] == ["c"]:
