@@ -73,15 +73,15 @@ class KnownSplit:
 
     def __init__(self, split: "Samples", vocabulary: Vocabulary) -> None:
         known = frozenset(vocabulary.tokens)
-        kept = [known.issuperset(map(one_name, formula.split())) for formula in split.formulas]
+        formulas, ids = split.formulas, split.ids  # asked for once: a prepared split puts them together anew
+        kept = [known.issuperset(map(one_name, formula.split())) for formula in formulas]
         self._split = split
         self._kept = np.flatnonzero(kept)
-        self.formulas = [split.formulas[index] for index in self._kept]
-        self.ids = [split.ids[index] for index in self._kept]
+        self.formulas = [formulas[index] for index in self._kept]
+        self.ids = [ids[index] for index in self._kept]
         self.sizes = split.sizes[self._kept]
         self.num_tokens = split.num_tokens[self._kept]
-        unknown = np.flatnonzero(~np.array(kept))
-        self.left_out = [*split.left_out, *(split.ids[index] for index in unknown)]
+        self.left_out = [*split.left_out, *(ids[index] for index in np.flatnonzero(~np.array(kept)))]
 
     def load_all(self, *, jobs: int | None = None) -> PixelBuffer:
         """Give the pixels of the samples; those of the others are gaps between them."""
