@@ -203,6 +203,7 @@ def is_found(photo):
         {"shadow": 0.5, "shadow_deg": 20.0, "shadow_place": 0.1, "shadow_soft": 0.06},
         {"shadow": 0.45, "shadow_deg": 70.0, "shadow_place": 0.3, "shadow_soft": 0.04},
         {"gradient": 0.45, "gradient_deg": 40.0, "vignette": 0.4, "grain": 4.0},
+        {"gradient": 0.75, "gradient_deg": 5.0},
         {"grain": 6.0, "colour_noise": 3.0},
         {"moire": 9.0, "moire_px": 3.0, "moire_deg": 30.0},
         {"ruling_mm": 5.0, "ruling": 15, "gradient": 0.3},

@@ -25,6 +25,10 @@ CELL_SHARE: Final = 0.4  # of the root of the picture's shorter side: cells in w
 REACH_CELLS: Final = 4  # strokes are narrower than twice as many cells
 MUCH_GRAIN: Final = 0.15  # of the contrast of ink
 SMOOTHING: Final = ImageFilter.Kernel((3, 3), (1, 2, 1, 2, 4, 2, 1, 2, 1))
+PEAK_PX: Final = 16  # cells in which the darkness of ink is measured
+PEAK_REACH: Final = 3  # cells to each side that are looked at
+FULL_PEAK: Final = 1.1  # of the mean of their peaks: thin strokes among them are fainter
+MAX_GAIN: Final = 3  # what is fainter by more is no ink
 NOISY_INK: Final = 40  # in a noisy image, what is fainter is no ink
 SPECK_INK: Final = 16  # mean of a pixel and its neighbours that makes it more than a speck
 
@@ -140,10 +144,28 @@ def _without_noise(ink: Ink) -> NDArray[np.int16]:
     peak = _rank(counts, 0.95)
     if peak < MIN_CONTRAST:
         return np.zeros_like(left)
-    darkened = np.minimum(left.astype(np.int32) * 255 // peak, 255)
+    darkened = np.minimum(left.astype(np.int32) * 255 // _local_peaks(left, peak), 255)
     kept = np.where(darkened >= NOISY_INK, darkened, 0).astype(np.uint8)
     around = np.asarray(Image.fromarray(kept).filter(ImageFilter.BoxBlur(1)))
     return np.where(around >= SPECK_INK, kept, 0).astype(np.int16)
+
+
+def _local_peaks(ink: NDArray[np.int16], peak: int) -> NDArray[np.int32]:
+    """Give how dark full ink is around each place: type on a dark ground fades where the light does."""
+    height, width = ink.shape
+    rows, columns = -(-height // PEAK_PX), -(-width // PEAK_PX)
+    padded = np.zeros((rows * PEAK_PX, columns * PEAK_PX), dtype=np.int16)
+    padded[:height, :width] = np.minimum(ink, peak)
+    peaks = padded.reshape(rows, PEAK_PX, columns, PEAK_PX).max(axis=(1, 3))
+    inked = peaks * MAX_GAIN >= peak  # others hold no ink, only grain
+    sums, counts = (
+        np.asarray(Image.fromarray(values.astype(np.uint8)).filter(ImageFilter.BoxBlur(PEAK_REACH)))
+        for values in (peaks * inked, inked * 255)
+    )
+    means = np.where(counts > 0, sums * (255 * FULL_PEAK) / np.maximum(counts, 1), peak)
+    local = Image.fromarray(np.clip(means, peak / MAX_GAIN, peak).astype(np.uint8))
+    box = (0, 0, width / PEAK_PX, height / PEAK_PX)
+    return np.asarray(local.resize((width, height), Image.Resampling.BILINEAR, box=box)).astype(np.int32)
 
 
 def _measure_grain(ink: Ink) -> tuple[int, int, int]:
