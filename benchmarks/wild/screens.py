@@ -205,6 +205,7 @@ def _mathjax_settings(font: str) -> dict[str, Any]:
             "enableBraille": False,
         },
         "startup": {"typeset": False},
+        "tex": {"packages": {"[-]": ["noundefined"]}},  # else it writes the names of commands it lacks
     }
 
 
