@@ -23,6 +23,7 @@ _BARS: Final = {
     ("tokens", "all"): (0.97, None),
 }
 _MAX_SHARED, _MIN_IOU, _MAX_ERROR, _MAX_SURE, _MAX_RATIO, _MAX_LONG_S = 0.03, 0.85, 0.03, 0.1, 1.1, 3
+_NOT_MEASURED: Final = "Not measured."
 _PUBLISHED: Final = ("rows", "left_out", "by_token", "speed", "seconds")
 
 
@@ -46,7 +47,7 @@ def wild_scores(box: Run) -> str:
                 for key, bar in zip(("expression_rate", "character_f1"), bars, strict=True)
             ]
             rows.append([f"{title}: {row['label']}", f"{row['samples']:,}", *cells])
-    return table(["", "pictures", "expression rate (95 %)", "character F1 (95 %)"], rows)
+    return _table(["", "pictures", "expression rate (95 %)", "character F1 (95 %)"], rows)
 
 
 def wild_boxes(box: Run) -> str:
@@ -65,7 +66,7 @@ def wild_boxes(box: Run) -> str:
                 ),
             ]
         )
-    return table(["size", "pictures", "mean IoU (95 %)", "tokens that share a box (95 %)"], rows)
+    return _table(["size", "pictures", "mean IoU (95 %)", "tokens that share a box (95 %)"], rows)
 
 
 def wild_calibration(box: Run) -> str:
@@ -95,13 +96,13 @@ def wild_calibration(box: Run) -> str:
         "calibration error",
         "wrong ones over .9 sure (95 %)",
     ]
-    return table(head, rows)
+    return _table(head, rows)
 
 
 def wild_speed(box: Run) -> str:
     """Seconds for short and long formulas."""
     if "speed" not in _parts(box):
-        return "Not measured."
+        return _NOT_MEASURED
     speed = _parts(box)["speed"]["speed"]
     width, height = speed["long_size_px"]
     rows = [
@@ -117,6 +118,10 @@ def wild_speed(box: Run) -> str:
         ],
     ]
     return table(["one formula", "measured", "wanted"], rows)
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    return table(head, rows) if rows else _NOT_MEASURED
 
 
 def _parts(box: Run) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def measure(name: str, reader: Reader, options: argparse.Namespace, parts: dict[
     if name == "wild":
         return _part(*measure_pictures(reader, data, limit=limit))
     if name == "displays":
-        rows, judged, left_out = measure_displays(reader, data, cache, options.displays, limit=limit)
+        rows, judged, left_out = measure_displays(reader, data, cache, limit=limit)
         return _part(rows, judged) | {"left_out": left_out}
     if name == "screens":
         return _part(*measure_screens(reader, data, cache, options.mathjax, limit=limit))
@@ -140,7 +140,6 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--mathjax", type=Path, help="node_modules with MathJax; if not given, only KaTeX is shown"
     )
-    parser.add_argument("--displays", type=Path, help="the book as `i2l extract` wrote it")
     parser.add_argument(
         "--predictions", type=Path, help="judge these readings of the pictures of wild instead"
     )

@@ -1,17 +1,16 @@
 """Part `displays`: the displayed formulas of a book that no model has been trained on, drawn and read.
 
-The book comes as its TeX sources in an archive. The displays with two rows or more are one group for each
-way to draw them; those of one row are groups beside them. A display is canonicalised first, so that what is
-judged is what any list of formulas would hold. `canonical_form_check` tells where that changes the picture.
+The book comes as its TeX sources in an archive, which `i2l extract` reads. The displays with two rows or more
+are one group for each way to draw them; those of one row are groups beside them. A display is canonicalised
+first, so that what is judged is what any list of formulas would hold. `benchmarks.wild.canonical` tells where
+that changes the picture.
 """
 
 import hashlib
 import json
 import re
 import sys
-import tarfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -27,9 +26,9 @@ from benchmarks.wild.judging import (
     show_progress,
     summarize,
 )
-from i2l.errors import I2LError
+from i2l.dataset.build import EngineOptions
+from i2l.dataset.extraction import KEPT, ExtractOptions, extract_formulas
 from i2l.files import atomic_write
-from i2l.formulas.macros import Macro, Macros
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.tokens import FormulaError
 from i2l.images.render import render_formulas
@@ -52,14 +51,7 @@ LENGTHS: Final = {  # in tokens
     "201 to 400 tokens": (201, 401),
     "over 400 tokens": (401, sys.maxsize),
 }
-_OUTER: Final = "equation|align|gather|multline|eqnarray|dmath|displaymath|flalign|alignat"
-_DISPLAY: Final = re.compile(
-    rf"\\begin\{{(?P<name>(?:{_OUTER})\*?)\}}(?P<body>.*?)\\end\{{(?P=name)\}}|\\\[(?P<plain>.*?)\\\]",
-    re.DOTALL,
-)
-_COMMENT: Final = re.compile(r"(?<!\\)%.*")
 _NO_INK: Final = re.compile(r"\\(?:label|tag\*?|index)\s*(?:\[[^][]*\])?\s*\{[^{}]*\}|\\(?:nonumber|notag)\b")
-_WRAPPERS: Final = ("equation", "dmath", "displaymath")  # what is inside them is the whole formula
 
 
 @dataclass(frozen=True)
@@ -72,39 +64,15 @@ class Display:
     rows: int
 
 
-def read_displays(archive: Path) -> tuple[list[Display], Counter[str]]:
-    """Find the displays of a book, each once, and count what was left out and why."""
-    texts = list(_read_texts(archive))
-    macros = _collect_macros(texts)
-    return _make_displays(
-        (
-            (match["name"] or "displaymath", match["body"] or match["plain"] or "")
-            for text in texts
-            for match in _DISPLAY.finditer(_COMMENT.sub("", text))
-        ),
-        macros,
-    )
-
-
-def read_extracted(path: Path) -> tuple[list[Display], Counter[str]]:
-    """Find the displays in what `i2l extract` wrote, as `read_displays` does in an archive."""
-    found = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        name = {r"\[": "displaymath", "$$": "displaymath"}.get(row["environment"], row["environment"])
-        if re.fullmatch(rf"(?:{_OUTER})\*?", name):
-            body = row["latex"].removeprefix(f"\\begin{{{name}}}").removesuffix(f"\\end{{{name}}}")
-            found.append((name, body))
-    return _make_displays(found, Macros({}))
-
-
-def _make_displays(found: Iterable[tuple[str, str]], macros: Macros) -> tuple[list[Display], Counter[str]]:
-    """Canonicalise environments with their bodies; each formula comes once."""
+def read_displays(extracted: Path) -> tuple[list[Display], Counter[str]]:
+    """Read the displays that `i2l extract` found, each once, and count what was left out and why."""
     left_out: Counter[str] = Counter()
     displays: dict[str, Display] = {}
-    for name, body in found:
+    for line in extracted.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        environment = row["environment"].removesuffix("*")
         try:
-            display = _make_display(name.removesuffix("*"), body, macros)
+            display = _make_display(environment, _NO_INK.sub("", row["latex"]).strip())
         except FormulaError:
             left_out["not parsed"] += 1
             continue
@@ -117,36 +85,13 @@ def _make_displays(found: Iterable[tuple[str, str]], macros: Macros) -> tuple[li
     return list(displays.values()), left_out
 
 
-def _read_texts(archive: Path) -> Iterator[str]:
-    """Give the content of every TeX file of an archive, in the order of their names."""
-    with tarfile.open(archive) as files:
-        members = [member for member in files if member.isfile() and member.name.endswith((".tex", ".sty"))]
-        for member in sorted(members, key=lambda one: one.name):
-            content = files.extractfile(member)
-            if content is not None:
-                yield content.read().decode("utf-8", errors="replace")
-
-
-def _collect_macros(texts: Iterable[str]) -> Macros:
-    """Put the macros of all files together; the first definition of a name stands."""
-    definitions: dict[str, Macro] = {}
-    for text in texts:
-        try:
-            found = Macros.parse(text).definitions
-        except I2LError:  # a definition that is cut off: the others of that file are lost
-            continue
-        definitions = found | definitions
-    return Macros(definitions)
-
-
-def _make_display(environment: str, body: str, macros: Macros) -> Display:
-    body = _NO_INK.sub("", macros.expand(_NO_INK.sub("", body)).source).strip()
-    if environment in _WRAPPERS:
-        formula, source = body, f"\\begin{{equation*}}\n{body}\n\\end{{equation*}}"
+def _make_display(environment: str, latex: str) -> Display:
+    """Make a display of what stands in the list: with its environment where that sets several rows."""
+    if latex.startswith(r"\begin{" + environment):
+        source = latex.replace(f"{{{environment}}}", f"{{{environment}*}}")  # without numbers
     else:
-        formula = f"\\begin{{{environment}}}{body}\\end{{{environment}}}"
-        source = f"\\begin{{{environment}*}}\n{body}\n\\end{{{environment}*}}"
-    canonical = normalize_formula(formula).formula
+        source = f"\\begin{{equation*}}\n{latex}\n\\end{{equation*}}"
+    canonical = normalize_formula(latex).formula
     return Display(environment, re.sub(r"\n\s*\n", "\n", source), canonical, count_rows(canonical.split()))
 
 
@@ -166,18 +111,23 @@ def count_rows(tokens: list[str]) -> int:
     return tallest
 
 
-def load_displays(data: Path, cache: Path, extracted: Path | None) -> tuple[list[Display], dict[str, int]]:
+def load_displays(data: Path, cache: Path) -> tuple[list[Display], dict[str, int]]:
     """Give the displays of the book that TeX can draw, spread over the book, and count the others by reason.
 
-    They come from what `i2l extract` wrote, or if that is not given from the archive itself, by a simpler
-    reader. TeX is asked once; its answers are kept in the cache.
+    TeX is asked once; its answers are kept in the cache.
     """
-    source = extracted or data / "tex-sources" / f"{BOOK}.tar.xz"
-    kept = cache / f"{BOOK}-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}.json"
+    archive = data / "tex-sources" / f"{BOOK}.tar.xz"
+    extracted = cache / f"{BOOK}.jsonl"
+    cache.mkdir(parents=True, exist_ok=True)
+    verdicts = extract_formulas(
+        [archive], out=extracted, options=ExtractOptions(), engine=EngineOptions(jobs=1), quiet=True
+    )
+    found, left_out = read_displays(extracted)
+    kept = cache / f"{BOOK}-{hashlib.sha256(extracted.read_bytes()).hexdigest()[:12]}.json"
     if kept.is_file():
         content = json.loads(kept.read_text(encoding="utf-8"))
         return [Display(**display) for display in content["displays"]], content["left_out"]
-    found, left_out = read_extracted(source) if extracted else read_displays(source)
+    left_out.update({verdict: count for verdict, count in verdicts.items() if verdict != KEPT})
     show_progress(f"displays: {len(found)} found, drawing them to see which ones TeX takes")
     renders = render_formulas([normalize_formula(display.formula).latex for display in found])
     left_out.update(f"not drawn: {render.reason}" for render in renders if render.reason)
@@ -211,10 +161,10 @@ def draw_displays(displays: list[Display], *, limit: int | None) -> list[Sample]
 
 
 def measure_displays(
-    reader: Reader, data: Path, cache: Path, extracted: Path | None, *, limit: int | None
+    reader: Reader, data: Path, cache: Path, *, limit: int | None
 ) -> tuple[list[Row], list[Judged], dict[str, int]]:
     """Read the displays of the book; also give what was left out."""
-    displays, left_out = load_displays(data, cache, extracted)
+    displays, left_out = load_displays(data, cache)
     samples = draw_displays(displays, limit=limit)
     judged = judge(samples, read_samples(reader, samples, part="displays"))
     table = [

@@ -189,7 +189,7 @@ def _draw_page(
     whole = Image.open(io.BytesIO(page.screenshot(full_page=True))).convert("RGB")
     for number, (good, box) in enumerate(zip(drawn, boxes, strict=True)):
         corners = tuple(round(side * condition.scale) for side in box)
-        inside = corners[2] <= whole.width and corners[3] <= whole.height
+        inside = corners[2] <= whole.width + 1 and corners[3] <= whole.height + 1  # rounded edges
         yield number, whole.crop(corners) if good and inside else None
 
 
@@ -205,6 +205,7 @@ def _mathjax_settings(font: str) -> dict[str, Any]:
             "enableBraille": False,
         },
         "startup": {"typeset": False},
+        "tex": {"packages": {"[-]": ["noundefined"]}},  # else it writes the names of commands it lacks
     }
 
 
