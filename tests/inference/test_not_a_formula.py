@@ -50,7 +50,7 @@ def photograph(seed):
     ids=["ramp", "tall ramp", "small ramp", "photograph", "another"],
 )
 def test_shades_and_photographs_are_refused(reader, picture):
-    with pytest.raises(ImageError, match="does not look like a formula|nothing stands out"):
+    with pytest.raises(ImageError, match=r"does not look like a formula|nothing stands out"):
         reader.read(picture)
 
 
@@ -94,11 +94,7 @@ def test_the_examples_are_not_refused(reader):
 
 
 def test_the_check_can_be_left_out(reader):
-    stripes = np.where(np.arange(300)[:, None] // 20 % 2, 255, 0).astype(np.uint8) * np.ones(
-        (1, 300), np.uint8
-    )
     board = np.where((np.arange(300)[:, None] // 20 + np.arange(300) // 20) % 2, 255, 0).astype(np.uint8)
-    assert reader.with_options(check=False).read(stripes).tokens
     with pytest.raises(NotAFormulaError):
         reader.read(board)
     assert reader.with_options(check=False).read(board).tokens
