@@ -202,7 +202,9 @@ class Split:
             try:
                 tables.append(pq.read_table(file, columns=[name]))
             except (OSError, pa.ArrowException) as error:
-                raise DatasetError(f"{file} is damaged ({error}); copy or build the dataset again.") from error
+                raise DatasetError(
+                    f"{file} is damaged ({error}); copy or build the dataset again."
+                ) from error
         return pa.concat_tables(tables)[name]
 
     def _strings(self, name: str) -> list[str]:

@@ -3,8 +3,7 @@
 What the limits rest on is in docs/reading.md.
 """
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +14,8 @@ from i2l.images.ink import CLEAN_SHARE, Ink
 MAX_DEEP_SHARE: Final = 0.4
 MIN_LIKENESS: Final = 0.25
 _DEPTH: Final = 0.25  # of the size of a symbol; bold strokes are half as deep
+_NARROW_PX: Final = 12  # a bar that was cropped to its ink
 _WORK_PX: Final = 20  # size of a symbol where this is measured
-
-_Least = Callable[[NDArray[np.uint8], NDArray[np.uint8]], Any]
 
 
 def deep_share(ink: Ink, *, symbol_px: float) -> float:
@@ -33,9 +31,9 @@ def stroke_likeness(grey: NDArray[np.uint8], ink: Ink, *, symbol_px: float) -> f
 
     Strokes are what closing (or, of light ones, opening) fills up: what is darker than all that lies a little
     to either side. A shade has none, wherever its ink was found. The correlation with these is given, and 1
-    for a picture of nothing but paper and full ink.
+    for a picture of nothing but paper and full ink, or one as narrow as a stroke.
     """
-    if ((grey == grey.min()) | (grey == grey.max())).mean() >= CLEAN_SHARE:
+    if min(grey.shape) < _NARROW_PX or ((grey == grey.min()) | (grey == grey.max())).mean() >= CLEAN_SHARE:
         return 1.0
     grey, ink = (_at_work_size(pixels, symbol_px) for pixels in (grey, ink))
     return max(_correlation(_top_hat(pixels, _radius(symbol_px)), ink) for pixels in (grey, 255 - grey))
@@ -67,7 +65,7 @@ def _at_work_size(pixels: NDArray[np.uint8], symbol_px: float) -> NDArray[np.uin
     return np.asarray(Image.fromarray(pixels).resize((width, height), Image.Resampling.BOX))
 
 
-def _slide(pixels: NDArray[np.uint8], radius: int, choose: _Least) -> NDArray[np.uint8]:
+def _slide(pixels: NDArray[np.uint8], radius: int, choose: np.ufunc) -> NDArray[np.uint8]:
     """Give for each pixel the least (or most) of the square around it; outside the picture nothing counts."""
     for _ in range(2):
         chosen = pixels.copy()
