@@ -211,7 +211,9 @@ def test_labels_in_ordinary_latex(checkpoint, tmp_path, monkeypatch):
     """Labels are made canonical, as references are; one that cannot be parsed is named and counted."""
     folder = tmp_path / "pictures"
     draw_pictures(folder, 4)
-    (tmp_path / "labels.tsv").write_text("0.png\tx^2+a\n1.png\t\\frac ab\n2.png\t{x\n3.png\tx+{a\\over b}\n")
+    (tmp_path / "labels.tsv").write_text(
+        "0.png\tx^2+a\n1.png\t\\frac{a}{b}\n2.png\t{x\n3.png\tx+{a\\over b}\n"
+    )
     written = ["x ^ { 2 } + a", r"\frac { a } { b }", "x", r"x + { \frac { a } { b } }"]
     monkeypatch.setattr(BatchReader, "read_pictures", lambda self, pictures: written)
     model = checkpoint(Vocabulary.from_formula_tokens(TOKENS))
@@ -225,4 +227,5 @@ def test_labels_in_ordinary_latex(checkpoint, tmp_path, monkeypatch):
     assert content["samples"]["target"][0] == "x ^ { 2 } + a"
     assert content["source"]["reading"]["guard"] is True
     done = CliRunner().invoke(app, [*command, str(tmp_path / "as-is"), "--as-is"])
-    assert json.loads((tmp_path / "as-is" / "results.json").read_text())["figures"]["exact_match"]["value"] == 0
+    content = json.loads((tmp_path / "as-is" / "results.json").read_text())
+    assert content["figures"]["exact_match"]["value"] == 0

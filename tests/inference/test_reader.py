@@ -310,5 +310,5 @@ def test_a_folder_is_read_whole(reader, tmp_path):
 
 
 def test_a_reading_is_shown_in_a_line(reading):
-    assert re.fullmatch(r"Reading\('x\^{2} = y', confidence=[01]\.\d\d, 7 tokens\)", repr(reading))
+    assert re.fullmatch(r"Reading\('x\^\{2\} = y', confidence=[01]\.\d\d, 7 tokens\)", repr(reading))
     assert len(repr(replace(reading, latex="x" * 1000))) < 150

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
-import click
 import typer
 from rich.console import Console
 from rich.text import Text
@@ -42,7 +41,7 @@ RENAMED: Final = {"--beam": "--beam-width", "--processes": "--jobs"}  # still ta
 class _Command(TyperCommand):
     """A subcommand that also takes the names that options had before."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - Typer has its own click
         """Parse, with old names replaced by new ones."""
         return super().parse_args(ctx, [_renamed(argument) for argument in args])
 

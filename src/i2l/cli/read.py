@@ -65,8 +65,8 @@ def read(
 ) -> None:
     """Read images of formulas and print their LaTeX, one line for one image, in order.
 
-    Of several images the names are printed too, as `NAME: LATEX`. An image that cannot be read gives an empty line, the reason on stderr, and exit status 1. A doubtful
-    reading is printed, and stderr has a warning.
+    Of several images the names are printed too, as `NAME: LATEX`. An image that cannot be read gives an empty
+    reading, the reason on stderr, and exit status 1. A doubtful reading is printed, and stderr has a warning.
 
     Examples:
 

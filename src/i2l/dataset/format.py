@@ -197,12 +197,15 @@ class Split:
         return stored
 
     def _column(self, name: str) -> pa.ChunkedArray:
-        try:
-            return pa.concat_tables(pq.read_table(file, columns=[name]) for file in self._files)[name]
-        except (OSError, pa.ArrowException) as error:
-            raise DatasetError(
-                f"A file of {self._root} is damaged ({error}); copy or build the dataset again."
-            ) from error
+        tables = []
+        for file in self._files:
+            try:
+                tables.append(pq.read_table(file, columns=[name]))
+            except (OSError, pa.ArrowException) as error:
+                raise DatasetError(
+                    f"{file} is damaged ({error}); copy or build the dataset again."
+                ) from error
+        return pa.concat_tables(tables)[name]
 
     def _strings(self, name: str) -> list[str]:
         return self._column(name).to_pylist()  # type: ignore[no-any-return]

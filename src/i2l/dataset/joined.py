@@ -77,11 +77,12 @@ class KnownSplit:
         kept = [known.issuperset(map(one_name, formula.split())) for formula in formulas]
         self._split = split
         self._kept = np.flatnonzero(kept)
-        self.formulas = [formulas[index] for index in self._kept]
-        self.ids = [ids[index] for index in self._kept]
-        self.sizes = split.sizes[self._kept]
-        self.num_tokens = split.num_tokens[self._kept]
-        self.left_out = [*split.left_out, *(ids[index] for index in np.flatnonzero(~np.array(kept)))]
+        self.formulas: list[str] = [formulas[index] for index in self._kept]
+        self.ids: list[str] = [ids[index] for index in self._kept]
+        self.sizes: npt.NDArray[np.int32] = split.sizes[self._kept]
+        self.num_tokens: npt.NDArray[np.int64] = split.num_tokens[self._kept]
+        unknown = np.flatnonzero(~np.array(kept))
+        self.left_out: list[str] = [*split.left_out, *(ids[index] for index in unknown)]
 
     def load_all(self, *, jobs: int | None = None) -> PixelBuffer:
         """Give the pixels of the samples; those of the others are gaps between them."""
@@ -104,11 +105,11 @@ class JoinedSplit:
 
     def __init__(self, parts: "Sequence[Samples]") -> None:
         self._parts = parts
-        self.formulas = [formula for part in parts for formula in part.formulas]
-        self.ids = [sample_id for part in parts for sample_id in part.ids]
-        self.sizes = np.concatenate([part.sizes for part in parts])
-        self.num_tokens = np.concatenate([part.num_tokens for part in parts])
-        self.left_out = [sample_id for part in parts for sample_id in part.left_out]
+        self.formulas: list[str] = [formula for part in parts for formula in part.formulas]
+        self.ids: list[str] = [sample_id for part in parts for sample_id in part.ids]
+        self.sizes: npt.NDArray[np.int32] = np.concatenate([part.sizes for part in parts])
+        self.num_tokens: npt.NDArray[np.int64] = np.concatenate([part.num_tokens for part in parts])
+        self.left_out: list[str] = [sample_id for part in parts for sample_id in part.left_out]
 
     def load_all(self, *, jobs: int | None = None) -> PixelBuffer:
         """Give the pixels of all samples."""

@@ -39,7 +39,7 @@ def extract_ink(image: Image.Image) -> Ink:
     Raises:
         EmptyImageError: if nothing stands out from the background.
     """
-    colours = _colours(image)
+    colours = image_colours(image)
     ink = np.abs(colours - _background(colours)).max(axis=2)
     if ((ink == 0) | (ink == ink.max())).mean() < CLEAN_SHARE:
         ink = _without_noise(_shadowless(colours))
@@ -52,7 +52,7 @@ def extract_ink(image: Image.Image) -> Ink:
     return strength
 
 
-def _colours(image: Image.Image) -> NDArray[np.int16]:
+def image_colours(image: Image.Image) -> NDArray[np.int16]:
     """Give the channels, (H, W, 1 or 3), with what is transparent as white paper."""
     mode = image.mode
     if mode.startswith("I") or mode == "F":

@@ -14,10 +14,10 @@ from PIL import Image
 
 from i2l.errors import I2LError
 from i2l.images.canvas import FRAME_PX, WHITE, ImageTooLargeError
-from i2l.images.ink import Ink, extract_ink, ink_bounds
+from i2l.images.ink import Ink, extract_ink, image_colours, ink_bounds
 from i2l.images.open import ImageError, ImageSource, open_image
 from i2l.images.scale import REFERENCE_DPI, SYMBOL_PX, estimate_scale
-from i2l.images.strokes import MAX_DEEP_SHARE, deep_share
+from i2l.images.strokes import MAX_DEEP_SHARE, MIN_LIKENESS, deep_share, stroke_likeness
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
@@ -95,13 +95,17 @@ def prepare_image(
         raise I2LError(f"The scale must be a number above 0, not {scale}.")
     image = open_image(source)
     file_size = image.size
-    ink, reduced = _find_ink(image)
-    left, top, right, bottom = ink_bounds(ink)
-    ink = ink[top:bottom, left:right]
+    image, reduced = _reduce(image)
+    found = extract_ink(image)
+    left, top, right, bottom = ink_bounds(found)
+    ink = found[top:bottom, left:right]
     if check and min(ink.shape) >= MIN_DENSE_PX and ink.mean() > MAX_INK_SHARE * 255:
         raise NotAFormulaError("This does not look like a formula: more than half of it is ink.")
     area = canvas_shape[0] - 2 * FRAME_PX, canvas_shape[1] - 2 * FRAME_PX
-    scales = [scale] if scale is not None else _scales(ink, reduced, dpi / REFERENCE_DPI, check)
+    scales = [scale] if scale is not None else _scales(ink, reduced, dpi / REFERENCE_DPI)
+    symbol_px = SYMBOL_PX * dpi / REFERENCE_DPI / scales[-1]  # in the file, if that was estimated
+    if check and scale is None and not _has_strokes(image, found, symbol_px / reduced):
+        raise NotAFormulaError("This does not look like a formula: it has shades and areas, not strokes.")
     prepared: dict[float, PreparedImage] = {}
     for wanted in scales:
         fitting = min(
@@ -118,7 +122,7 @@ def prepare_image(
             file_size_px=file_size,
         )
     if not prepared:
-        if scale is None and SYMBOL_PX * dpi / REFERENCE_DPI / scales[-1] < SPECKS_PX:
+        if scale is None and symbol_px < SPECKS_PX:
             raise NotAFormulaError("This does not look like a formula: there are only specks in it.")
         height, width = (math.ceil(size * reduced * scales[-1]) for size in ink.shape)
         raise ImageTooLargeError(
@@ -128,30 +132,39 @@ def prepare_image(
     return list(prepared.values())
 
 
-def _find_ink(image: Image.Image) -> tuple[Ink, int]:
-    """Give the ink, and by how much the picture was made smaller before."""
+def _reduce(image: Image.Image) -> tuple[Image.Image, int]:
+    """Make a large picture smaller; give it, and by how much."""
     reduced = max(
         math.ceil(math.sqrt(image.width * image.height / MAX_WORK_PIXELS)),
         math.ceil(max(image.size) / MAX_WORK_SIDE_PX),
     )
-    if reduced > 1:
-        if image.mode not in ("L", "RGB", "RGBA", "F", "I"):
-            image = image.convert("RGBA" if "transparency" in image.info else "RGB")
-        return extract_ink(image.reduce(reduced)), reduced
-    return extract_ink(image), 1
+    if reduced <= 1:
+        return image, 1
+    if image.mode not in ("L", "RGB", "RGBA", "F", "I"):
+        image = image.convert("RGBA" if "transparency" in image.info else "RGB")
+    return image.reduce(reduced), reduced
 
 
-def _scales(ink: Ink, reduced: int, wanted: float, check: bool) -> list[float]:
+def _has_strokes(image: Image.Image, ink: Ink, symbol_px: float) -> bool:
+    """Tell whether ink is made of strokes, and strokes of the picture."""
+    if deep_share(ink, symbol_px=symbol_px) > MAX_DEEP_SHARE:
+        return False
+    channels = np.clip(image_colours(image), 0, WHITE).astype(np.uint8)
+    return any(
+        stroke_likeness(channels[:, :, channel], ink, symbol_px=symbol_px) >= MIN_LIKENESS
+        for channel in range(channels.shape[2])
+    )
+
+
+def _scales(ink: Ink, reduced: int, wanted: float) -> list[float]:
     """Give the scales to read at, the estimated one last.
 
     Raises:
-        NotAFormulaError: if there are no symbols to estimate from, or they are not made of strokes.
+        NotAFormulaError: if there are no symbols to estimate from.
     """
     found = estimate_scale(ink)
     if found is None:
         raise NotAFormulaError("This does not look like a formula: there is only grain in it.")
-    if check and deep_share(ink, symbol_px=found * SYMBOL_PX) > MAX_DEEP_SHARE:
-        raise NotAFormulaError("This does not look like a formula: it has shades and areas, not strokes.")
     change = wanted / (found * reduced)
     if abs(math.log(change)) <= NEAR:
         return [1.0]
