@@ -1,7 +1,7 @@
 """Folders, files and archives as arXiv serves them, opened in memory: nothing is ever unpacked to the disk.
 
 An archive may hold archives, as arXiv's monthly ones hold one for each paper. Each is a bundle of its own,
-and so are the loose files around them. What is too large, too deep, damaged or not a plain file gets a verdict.
+and so are the loose files around them. What is too large, too deep or damaged gets a verdict.
 """
 
 import bz2

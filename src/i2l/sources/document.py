@@ -23,9 +23,10 @@ from i2l.sources.texts import CleanText
 
 MAX_DEPTH: Final = 60  # files and macros inside each other
 MAX_INPUTS: Final = 5_000
-MAX_CALLS: Final = 200_000
-MAX_FAILURES: Final = 200  # definitions and macros that are cut off; each is searched for its end
+MAX_CALLS: Final = 50_000
+MAX_FAILURES: Final = 50  # definitions and macros that are cut off; each is searched for its end
 MAX_CHARACTERS: Final = 50_000_000
+MAX_VERDICTS: Final = 1_000
 
 _COMMAND: Final = re.compile(r"\\(?:(begin|end)\s*\{([^{}]*)\}|([A-Za-z@]+)|.)", re.DOTALL)
 _CONDITION: Final = re.compile(r"\\(?:(?:if[A-Za-z@]*|else|fi)(?![A-Za-z@])|.)", re.DOTALL)
@@ -125,7 +126,7 @@ class DocumentReader:
         self.switches: dict[str, tuple[str, bool]] = {}
         self.conditions: list[bool | None] = []  # those that are open; None: it may hold or not
         self.written: list[str] = []
-        self.length = self.num_inputs = self.num_calls = self.num_failures = 0
+        self.length = self.num_inputs = self.num_calls = self.num_failures = self.num_verdicts = 0
         self.document = Document("", [], [], [])
         self.stack: list[_Frame] = []
         self._push_file(root, silent=False, folder=self.root_folder)
@@ -193,6 +194,9 @@ class DocumentReader:
         return True
 
     def _verdict(self, frame: _Frame, position: int, verdict: str, message: str) -> None:
+        self.num_verdicts += 1
+        if self.num_verdicts > MAX_VERDICTS:
+            return
         place = frame.clean.place(frame.call[0] if frame.call else position)
         self.bundle.verdicts.append(Verdict(self.bundle.label(frame.file), verdict, message, (place, place)))
 
