@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from i2l.formulas.definitions import add_definition
 from i2l.formulas.macro import Macro
@@ -29,10 +29,6 @@ class Formula(NamedTuple):
     file: str
     span: tuple[int, int]  # characters of the file, decoded and with \\n at the end of lines
     macros: dict[str, str]  # those that were written out
-
-    def row(self) -> dict[str, Any]:
-        """Give it as it is written in a line of JSON."""
-        return self._asdict() | {"span": list(self.span)}
 
 
 @dataclass(frozen=True)
