@@ -109,5 +109,5 @@ def test_macros_are_read_as_tex_reads_them(preamble, source, written):
     ],
 )
 def test_bombs_of_macros_end(preamble):
-    with pytest.raises(FormulaError, match="never ends|without its argument"):
+    with pytest.raises(FormulaError, match=r"never ends|without its argument"):
         Macros.parse(preamble).expand(r"\a{xxxxxxxxxxxxxxxx}")

@@ -12,9 +12,9 @@ import posixpath
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from i2l.errors import I2LError
 from i2l.sources.bundle import Bundle, Verdict, is_source_name
@@ -164,7 +164,7 @@ def _open_data(data: bytes, name: str, *, depth: int) -> Iterator[Bundle]:
 
 
 def _unpack(data: bytes, kind: str) -> bytes:
-    openers: dict[str, Callable[..., IO[bytes]]] = {"gz": gzip.open, "xz": lzma.open, "bz2": bz2.open}
+    openers: dict[str, Any] = {"gz": gzip.open, "xz": lzma.open, "bz2": bz2.open}
     with openers[kind](io.BytesIO(data), "rb") as file:
         return _read_bounded(file, min(MAX_BUNDLE_BYTES, max(1 << 20, MAX_RATIO * len(data))))
 
