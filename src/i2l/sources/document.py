@@ -7,10 +7,9 @@ stay, to be written out formula by formula. Every character knows its file and p
 
 import posixpath
 import re
-from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 from i2l.formulas.definitions import DEFINING, Definition, add_definition, read_definition
 from i2l.formulas.gullet import opens_condition
@@ -20,6 +19,7 @@ from i2l.formulas.tokens import FormulaError
 from i2l.sources.bundle import STYLE_SUFFIXES, Bundle, Verdict, find_input
 from i2l.sources.displays import is_math
 from i2l.sources.texts import CleanText
+from i2l.sources.typeset import Document, Event, Place
 
 MAX_DEPTH: Final = 60  # files and macros inside each other
 MAX_INPUTS: Final = 5_000
@@ -53,50 +53,6 @@ _PACKAGES: Final = {
     "LoadClass": ".cls",
     "documentstyle": ".sty",
 }
-
-
-class Event(NamedTuple):
-    """A definition, and from which character of the document's text on it counts."""
-
-    position: int
-    definition: Definition
-
-
-class Place(NamedTuple):
-    """Where a piece of the document's text came from: a file from a place on, or a macro called there."""
-
-    file: str
-    text: CleanText
-    offset: int  # of the piece in the file's clean text
-    call_end: int | None  # for a macro: where its call ends, so that the piece has no places of its own
-
-
-@dataclass
-class Document:
-    """What TeX typesets of one root file, in order."""
-
-    text: str
-    starts: list[int]
-    places: list[Place]
-    events: list[Event]
-    body_start: int = 0  # where \\begin{document} stands
-    files: set[str] = field(default_factory=set)
-
-    def locate(self, start: int, end: int) -> tuple[str, int, int]:
-        """Give the file and the span in it of a span of the text; it ends in the file where it starts."""
-        file, first = self._place(start, opening=True)
-        other, last = self._place(max(start, end - 1), opening=False)
-        return file, first, last if other == file and last > first else first
-
-    def _place(self, position: int, *, opening: bool) -> tuple[str, int]:
-        index = max(0, bisect_right(self.starts, position) - 1)
-        place = self.places[index]
-        if place.call_end is not None:
-            return place.file, place.text.place(place.offset if opening else place.call_end - 1) + (
-                not opening
-            )
-        inside = place.offset + position - self.starts[index]
-        return place.file, place.text.place(inside) + (not opening)
 
 
 @dataclass

@@ -11,11 +11,12 @@ from i2l.formulas.pieces import join
 from i2l.formulas.tokens import FormulaError
 from i2l.sources.bundle import Bundle, Verdict
 from i2l.sources.displays import LINES, UNCLOSED, Found, find_formulas
-from i2l.sources.document import Document, DocumentReader
+from i2l.sources.document import DocumentReader
 from i2l.sources.known import DIAGRAMS, find_unknown
 from i2l.sources.parts import is_empty, split_parts, strip_marks
 from i2l.sources.scopes import scope_ends
 from i2l.sources.standins import replace_environments, stand_ins
+from i2l.sources.typeset import Document
 
 _ENDLESS: Final = "macro-never-ends"
 _PATIENCE: Final = 50  # formulas of a document whose macros never end
