@@ -16,7 +16,6 @@ from i2l.dataset.build import EngineOptions
 from i2l.dataset.extraction import ExtractOptions, extract_formulas
 from i2l.dataset.sources import InputError, text_sources
 from i2l.sources.filters import ORIGINAL
-from i2l.sources.harvest import HarvestOptions
 from tests.sources.book import BOOK, DISPLAYS
 from tests.sources.test_archives import tar_bytes
 
@@ -103,22 +102,6 @@ def test_two_processes_and_one_write_the_same_list(tmp_path):
         assert counts == {"formula": 5}
     assert outs[0].read_bytes() == outs[1].read_bytes()
     assert rows_of(outs[0])[4]["latex"] == "4+ 1"
-
-
-@pytest.mark.slow
-def test_ray_writes_the_same_list(tmp_path):
-    pytest.importorskip("ray")
-    folder = papers(tmp_path, 3)
-    options = ExtractOptions(harvest=HarvestOptions(min_inline=1))
-    for name in ("local", "ray"):
-        extract_formulas(
-            [folder],
-            out=tmp_path / f"{name}.jsonl",
-            options=options,
-            engine=EngineOptions(name=name, jobs=1),
-            quiet=True,
-        )
-    assert (tmp_path / "ray.jsonl").read_bytes() == (tmp_path / "local.jsonl").read_bytes()
 
 
 def test_a_line_that_is_no_formula_is_named(tmp_path):
