@@ -33,11 +33,12 @@ TIMEOUT_S = 1800
 PICTURES = ("tikzcd", "tikzpicture")
 HOOK = (
     r"\makeatletter\def\@missingfileerror#1#2{}\makeatother"
-    r"\AddToHook{begindocument/before}{\RequirePackage{comment}\excludecomment{asy}"
+    r"\AddToHook{begindocument/before}{"
     r"\ifcsname inputpdft\endcsname\renewcommand\inputpdft[2]{}\fi%s}"
     r"\AddToHook{begindocument/end}{\everydisplay\expandafter{\the\everydisplay"
     r"\immediate\write16{^^Ji2l-display}}}"
 )
+_CODE = re.compile(rb"\\begin\{asy\}.*?\\end\{asy\}", re.DOTALL)  # pictures in a language of their own
 WITHOUT_PICTURES = r"\RequirePackage{environ}" + "".join(
     rf"\ifcsname {name}\endcsname\RenewEnviron{{{name}}}[1][]{{}}\fi" for name in PICTURES
 )
@@ -124,7 +125,7 @@ def count_displays(bundles: Sequence[Bundle], every: int) -> None:
                 target = bundle.find(name) or name  # a link that became a file
                 path = Path(folder) / name
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(bundle.files.get(target, data))
+                path.write_bytes(_CODE.sub(b"", bundle.files.get(target, data)))
             for root in [name for name in bundle.tex_names() if bundle.is_root(name)][::every]:
                 by_tex = count_by_tex(Path(folder), root)
                 by_us = count_by_us(bundle, root)

@@ -131,7 +131,7 @@ def test_from_a_book_to_a_model(tmp_path):
     (book / "sums.tex").write_text(CHAPTER % displays)
     small = [
         "model.height_px=96",
-        "model.width_px=128",
+        "model.width_px=256",
         "model.channels=[4, 4, 4, 4, 4]",
         "model.lstm_units=8",
     ]

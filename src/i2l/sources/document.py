@@ -24,7 +24,7 @@ from i2l.sources.typeset import Document, Event, Place
 MAX_DEPTH: Final = 60  # files and macros inside each other
 MAX_INPUTS: Final = 5_000
 MAX_CALLS: Final = 50_000
-MAX_FAILURES: Final = 50  # definitions and macros that are cut off; each is searched for its end
+MAX_FAILURES: Final = 20  # definitions and macros that are cut off; each is searched for its end
 MAX_CHARACTERS: Final = 50_000_000
 MAX_VERDICTS: Final = 1_000
 
