@@ -225,6 +225,4 @@ def test_labels_in_ordinary_latex(checkpoint, tmp_path, monkeypatch):
     assert content["samples"]["target"][0] == "x ^ { 2 } + a"
     assert content["source"]["reading"]["guard"] is True
     done = CliRunner().invoke(app, [*command, str(tmp_path / "as-is"), "--as-is"])
-    assert (
-        json.loads((tmp_path / "as-is" / "results.json").read_text())["figures"]["exact_match"]["value"] == 0
-    )
+    assert json.loads((tmp_path / "as-is" / "results.json").read_text())["figures"]["exact_match"]["value"] == 0

@@ -94,9 +94,7 @@ def test_the_examples_are_not_refused(reader):
 
 
 def test_the_check_can_be_left_out(reader):
-    stripes = np.where(np.arange(300)[:, None] // 20 % 2, 255, 0).astype(np.uint8) * np.ones(
-        (1, 300), np.uint8
-    )
+    stripes = np.where(np.arange(300)[:, None] // 20 % 2, 255, 0).astype(np.uint8) * np.ones((1, 300), np.uint8)
     board = np.where((np.arange(300)[:, None] // 20 + np.arange(300) // 20) % 2, 255, 0).astype(np.uint8)
     assert reader.with_options(check=False).read(stripes).tokens
     with pytest.raises(NotAFormulaError):
