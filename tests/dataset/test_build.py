@@ -39,6 +39,31 @@ VAL = ["a = b", "b = q", "b = q", "a + H"]  # kept, kept with an unknown token, 
 TEST = ["c = d", "a = b"]  # the second turns val line 1 into a leak
 
 
+def test_an_extracted_list_keeps_its_origins(small_build, tmp_path):
+    rows = [
+        {
+            "latex": latex,
+            "environment": "$",
+            "file": f"p{i % 3}.tex",
+            "span": [i, i + 9],
+            "macros": {r"\R": "r"},
+        }
+        for i, latex in enumerate(COMMON)
+    ]
+    path = tmp_path / "list.jsonl.xz"
+    path.write_bytes(lzma.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
+    (tmp_path / "plain.txt").write_text("a = b\n")
+    small_build(text_sources([path, tmp_path / "plain.txt"]))
+    ids = [f"{row['file']}:{row['span'][0]}-{row['span'][1]}" for row in rows]
+    verdicts = pq.read_table(tmp_path / "out" / "verdicts.parquet")
+    assert verdicts["id"].to_pylist() == [*ids, "plain.txt:1"]
+    origins = pq.read_table(tmp_path / "out" / "origins.parquet").to_pylist()
+    assert [row["id"] for row in origins] == ids
+    assert origins[5]["macros"] == json.dumps({r"\R": "r"})
+    kept = pq.read_table(next((tmp_path / "out" / "data").glob("train-*.parquet")))["id"].to_pylist()
+    assert set(kept) <= set(ids) | {"plain.txt:1"}
+
+
 @pytest.fixture
 def sources(tmp_path):
     for name, lines in (("train.txt", TRAIN), ("val.txt", VAL), ("test.txt", TEST[:1])):

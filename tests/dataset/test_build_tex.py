@@ -13,6 +13,7 @@ import pytest
 
 from i2l.dataset import draw
 from i2l.dataset.build import BuildOptions, EngineOptions, build_dataset
+from i2l.dataset.extraction import ExtractOptions, extract_formulas
 from i2l.dataset.format import DatasetReader
 from i2l.dataset.joined import JoinedDataset
 from i2l.dataset.prepared import PreparedSplit
@@ -237,5 +238,13 @@ def fail(part):
 def test_ray_gives_the_same_bytes(sources, tmp_path, local_ray):
     expected = folder_bytes(build(sources, tmp_path / "local").path)
     assert folder_bytes(build(sources, tmp_path / "ray", jobs=2, engine="ray").path) == expected
+    for number in range(3):
+        (tmp_path / "papers" / str(number)).mkdir(parents=True)
+        (tmp_path / "papers" / str(number) / "a.tex").write_text(rf"\documentclass{{a}}\[ x_{number} \]")
+    for engine in ("local", "ray"):
+        workers = EngineOptions(name=engine, jobs=1)
+        out = tmp_path / f"{engine}.jsonl"
+        extract_formulas([tmp_path / "papers"], out=out, options=ExtractOptions(), engine=workers, quiet=True)
+    assert (tmp_path / "ray.jsonl").read_bytes() == (tmp_path / "local.jsonl").read_bytes() != b""
     with pytest.raises(BuildError, match="On a node of the cluster: part 1 has no room"):
         list(EngineOptions(name="ray").start(tmp_path).run(fail, [1]))

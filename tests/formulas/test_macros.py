@@ -62,3 +62,52 @@ def test_a_cut_off_preamble_is_refused(tmp_path):
         Macros.parse(r"\newcommand{\a}{b")
     with pytest.raises(MacroError, match="nowhere"):
         Macros.load(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("preamble", "source", "written"),
+    [
+        (r"\def\pair(#1,#2){<#1|#2>}", r"\pair(a,{b,c})", "<a|b,c>"),
+        (r"\let\old\phi\renewcommand\phi{\varphi}", r"\phi\old", r"\varphi\phi"),
+        (r"\let\a=\b", r"\a x", r"\b x"),
+        (r"\newcommandx{\f}[3][1=p,3=q]{#1#2#3}", r"\f{y}+\f[a]{b}[c]", "pyq+abc"),
+        (
+            r"\NewDocumentCommand\f{s o m O{z}}{\IfBooleanTF{#1}{S}{}\IfValueTF{#2}{(#2)}{}#3#4}",
+            r"\f*[a]{b}\f{c}[d]",
+            "S(a)bzcd",
+        ),
+        (
+            r"\DeclarePairedDelimiter\abs{\lvert}{\rvert}",
+            r"\abs*{x}",
+            r"\mathopen{}\left\lvert x\right\rvert\mathclose{}",
+        ),
+        (r"\DeclarePairedDelimiter\abs{|}{|}", r"\abs[\big]{x}", r"\mathopen{\big|}x\mathclose{\big|}"),
+        (r"\providecommand{\frac}{no}\providecommand{\mine}{yes}", r"\frac\mine", r"\frac yes"),
+        (r"\newcommand{\d}[2][ ]{\ifx #1 { }D_#2\else D^{#1}_#2\fi}", r"\d x+\d[2]x", r"{ }D_x+D^{2}_x"),
+        (r"\def\f#1{\@ifnextchar\bgroup{#1,\f}{#1.}}", r"\f{a}{b}{c}d", "a,b,c.d"),
+        (r"\newcommand{\g}{\@ifstar{s}{n}}", r"\g*\g", "sn"),
+        (r"\def\f#1{\if\relax\detokenize{#1}\relax e\else f\fi}", r"\f{}\f{x}", "ef"),
+        (
+            r"\newcommand{\c}{\mathchoice{D}{T}{S}{SS}}",
+            r"\c x_{\c}+\c y^\c\textstyle\c",
+            r"Dx_{S}+Dy^S\textstyle T",
+        ),
+        (r"\def\f{\csname alpha\endcsname}", r"\f x", r"\alpha x"),
+        (r"\newcommand{\X}[1]{\ensuremath{#1}\xspace}", r"\X{a}b", r"\ensuremath{a}b"),
+    ],
+)
+def test_macros_are_read_as_tex_reads_them(preamble, source, written):
+    assert Macros.parse(preamble).expand(source).source == written
+
+
+@pytest.mark.parametrize(
+    "preamble",
+    [
+        r"\def\a{\b\b\b\b\b\b\b\b}\def\b{\c\c\c\c\c\c\c\c}\def\c{\d\d\d\d\d\d\d\d}\def\d{\e\e\e\e\e\e\e\e}\def\e{x}",
+        r"\def\a#1{\a{#1#1}}",
+        r"\def\a{x\a}",
+    ],
+)
+def test_bombs_of_macros_end(preamble):
+    with pytest.raises(FormulaError, match=r"never ends|without its argument"):
+        Macros.parse(preamble).expand(r"\a{xxxxxxxxxxxxxxxx}")

@@ -90,13 +90,9 @@ def extract_part(
     with atomic_write(_part(work, index)) as file:
         for unit in parts[index]:
             for found in _read_unit(unit, options.harvest):
-                if isinstance(found, Formula):
-                    reason = options.filters.reason(found)
-                    if reason is None:
-                        file.write(json.dumps(found.row()) + "\n")
-                        continue
-                    found = Verdict(found.file, reason, "", found.span)
-                file.write(json.dumps(found._asdict()) + "\n")
+                reason = options.filters.reason(found) if isinstance(found, Formula) else None
+                row = found if reason is None else Verdict(found.file, reason, "", found.span)
+                file.write(json.dumps(row._asdict()) + "\n")
 
 
 def _read_unit(unit: _Unit, options: HarvestOptions) -> Iterator[Formula | Verdict]:

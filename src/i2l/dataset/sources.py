@@ -47,7 +47,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """One input file: formulas, objects of an extracted list, or, with `formulas`, lines of that other file."""
+    """One input file: formulas, an extracted list of them, or, with `formulas`, lines of that file."""
 
     path: Path
     split: str | None  # None: to be drawn by the seed

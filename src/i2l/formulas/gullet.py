@@ -159,27 +159,20 @@ class Gullet:
     def style(self) -> int:
         """Say in which style the next piece is set: 0 display, 1 text, 2 script, 3 script of a script."""
         scripts = depth = 0
-        behind = ""  # the piece behind the one looked at
+        adjacent = (
+            True  # nothing stands between the next piece, or the brace around it, and the one looked at
+        )
         for piece in reversed(self.written):
             text = piece.text
+            if text.isspace():
+                continue
             if depth == 0 and text in _STYLES:
                 return min(3, _STYLES[text] + scripts)
-            if text == "}":
-                depth += 1
-            elif text == "{":
-                depth = max(0, depth - 1) if depth else 0
-                behind = "{" if depth == 0 and not _closed(behind) else behind
-            elif text in "^_" and depth == 0 and behind in ("", "{"):
+            if adjacent and text in "^_":
                 scripts += 1
-                behind = text
-                continue
-            if not text.isspace():
-                behind = text if depth == 0 else "}"
+            adjacent = text == "{" and depth == 0
+            depth = max(0, depth + (text == "}") - (text == "{"))
         return min(3, 1 + scripts) if scripts else int(self.inline)
-
-
-def _closed(text: str) -> bool:
-    return text == "}"
 
 
 def _if_next(gullet: Gullet, piece: Piece) -> None:

@@ -1,7 +1,7 @@
 """Folders, files and archives as arXiv serves them, opened in memory: nothing is ever unpacked to the disk.
 
 An archive may hold archives, as arXiv's monthly ones hold one for each paper. Each is a bundle of its own,
-and so are the loose files around them. What is too large, too deep, damaged or not a plain file gets a verdict.
+and so are the loose files around them. What is too large, too deep or damaged gets a verdict.
 """
 
 import bz2
@@ -12,9 +12,9 @@ import posixpath
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from i2l.errors import I2LError
 from i2l.sources.bundle import Bundle, Verdict, is_source_name
@@ -164,7 +164,7 @@ def _open_data(data: bytes, name: str, *, depth: int) -> Iterator[Bundle]:
 
 
 def _unpack(data: bytes, kind: str) -> bytes:
-    openers: dict[str, Callable[..., IO[bytes]]] = {"gz": gzip.open, "xz": lzma.open, "bz2": bz2.open}
+    openers: dict[str, Any] = {"gz": gzip.open, "xz": lzma.open, "bz2": bz2.open}
     with openers[kind](io.BytesIO(data), "rb") as file:
         return _read_bounded(file, min(MAX_BUNDLE_BYTES, max(1 << 20, MAX_RATIO * len(data))))
 

@@ -58,8 +58,6 @@ def find_formulas(text: str) -> Iterator[Found | int]:
             found = Found(match.start(), end.end(), position, end.start(), name)
         elif mark := bracket or dollars:
             span = _find_end(text, position, mark)
-            if span is None and mark == "$$":  # an empty formula, or a damaged one
-                span, mark = (position, position), "$"
             if span is None:
                 patience -= 1
                 yield match.start()

@@ -7,10 +7,9 @@ stay, to be written out formula by formula. Every character knows its file and p
 
 import posixpath
 import re
-from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 from i2l.formulas.definitions import DEFINING, Definition, add_definition, read_definition
 from i2l.formulas.gullet import opens_condition
@@ -20,12 +19,14 @@ from i2l.formulas.tokens import FormulaError
 from i2l.sources.bundle import STYLE_SUFFIXES, Bundle, Verdict, find_input
 from i2l.sources.displays import is_math
 from i2l.sources.texts import CleanText
+from i2l.sources.typeset import Document, Event, Place
 
 MAX_DEPTH: Final = 60  # files and macros inside each other
 MAX_INPUTS: Final = 5_000
-MAX_CALLS: Final = 200_000
-MAX_FAILURES: Final = 200  # definitions and macros that are cut off; each is searched for its end
+MAX_CALLS: Final = 50_000
+MAX_FAILURES: Final = 20  # definitions and macros that are cut off; each is searched for its end
 MAX_CHARACTERS: Final = 50_000_000
+MAX_VERDICTS: Final = 1_000
 
 _COMMAND: Final = re.compile(r"\\(?:(begin|end)\s*\{([^{}]*)\}|([A-Za-z@]+)|.)", re.DOTALL)
 _CONDITION: Final = re.compile(r"\\(?:(?:if[A-Za-z@]*|else|fi)(?![A-Za-z@])|.)", re.DOTALL)
@@ -52,50 +53,6 @@ _PACKAGES: Final = {
     "LoadClass": ".cls",
     "documentstyle": ".sty",
 }
-
-
-class Event(NamedTuple):
-    """A definition, and from which character of the document's text on it counts."""
-
-    position: int
-    definition: Definition
-
-
-class Place(NamedTuple):
-    """Where a piece of the document's text came from: a file from a place on, or a macro called there."""
-
-    file: str
-    text: CleanText
-    offset: int  # of the piece in the file's clean text
-    call_end: int | None  # for a macro: where its call ends, so that the piece has no places of its own
-
-
-@dataclass
-class Document:
-    """What TeX typesets of one root file, in order."""
-
-    text: str
-    starts: list[int]
-    places: list[Place]
-    events: list[Event]
-    body_start: int = 0  # where \\begin{document} stands
-    files: set[str] = field(default_factory=set)
-
-    def locate(self, start: int, end: int) -> tuple[str, int, int]:
-        """Give the file and the span in it of a span of the text; it ends in the file where it starts."""
-        file, first = self._place(start, opening=True)
-        other, last = self._place(max(start, end - 1), opening=False)
-        return file, first, last if other == file and last > first else first
-
-    def _place(self, position: int, *, opening: bool) -> tuple[str, int]:
-        index = max(0, bisect_right(self.starts, position) - 1)
-        place = self.places[index]
-        if place.call_end is not None:
-            return place.file, place.text.place(place.offset if opening else place.call_end - 1) + (
-                not opening
-            )
-        inside = place.offset + position - self.starts[index]
-        return place.file, place.text.place(inside) + (not opening)
 
 
 @dataclass
@@ -125,7 +82,7 @@ class DocumentReader:
         self.switches: dict[str, tuple[str, bool]] = {}
         self.conditions: list[bool | None] = []  # those that are open; None: it may hold or not
         self.written: list[str] = []
-        self.length = self.num_inputs = self.num_calls = self.num_failures = 0
+        self.length = self.num_inputs = self.num_calls = self.num_failures = self.num_verdicts = 0
         self.document = Document("", [], [], [])
         self.stack: list[_Frame] = []
         self._push_file(root, silent=False, folder=self.root_folder)
@@ -193,6 +150,9 @@ class DocumentReader:
         return True
 
     def _verdict(self, frame: _Frame, position: int, verdict: str, message: str) -> None:
+        self.num_verdicts += 1
+        if self.num_verdicts > MAX_VERDICTS:
+            return
         place = frame.clean.place(frame.call[0] if frame.call else position)
         self.bundle.verdicts.append(Verdict(self.bundle.label(frame.file), verdict, message, (place, place)))
 

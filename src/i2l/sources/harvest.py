@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from i2l.formulas.definitions import add_definition
 from i2l.formulas.macro import Macro
@@ -11,11 +11,12 @@ from i2l.formulas.pieces import join
 from i2l.formulas.tokens import FormulaError
 from i2l.sources.bundle import Bundle, Verdict
 from i2l.sources.displays import LINES, UNCLOSED, Found, find_formulas
-from i2l.sources.document import Document, DocumentReader
+from i2l.sources.document import DocumentReader
 from i2l.sources.known import DIAGRAMS, find_unknown
 from i2l.sources.parts import is_empty, split_parts, strip_marks
 from i2l.sources.scopes import scope_ends
 from i2l.sources.standins import replace_environments, stand_ins
+from i2l.sources.typeset import Document
 
 _ENDLESS: Final = "macro-never-ends"
 _PATIENCE: Final = 50  # formulas of a document whose macros never end
@@ -29,10 +30,6 @@ class Formula(NamedTuple):
     file: str
     span: tuple[int, int]  # characters of the file, decoded and with \\n at the end of lines
     macros: dict[str, str]  # those that were written out
-
-    def row(self) -> dict[str, Any]:
-        """Give it as it is written in a line of JSON."""
-        return self._asdict() | {"span": list(self.span)}
 
 
 @dataclass(frozen=True)

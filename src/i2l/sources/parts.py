@@ -50,7 +50,7 @@ def split_parts(latex: str, *, rows: bool) -> Iterator[str]:
 
 
 def _part(text: str, rows: bool) -> Iterator[str]:
-    text = _without_columns(text.strip()) if rows else _LAST_BREAKS.sub("", text.strip())
+    text = _without_columns(text.strip()) if rows else _LAST_BREAKS.sub("", text.strip()).strip()
     if not is_empty(text):
         yield text
 
