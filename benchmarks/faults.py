@@ -17,6 +17,7 @@ import multiprocessing
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -164,26 +165,26 @@ def _is_text(node: ast.BinOp) -> bool:
     )
 
 
-def find_faults(folder: str) -> list[Fault]:
+def find_faults(copy: Path, folder: str) -> list[Fault]:
     """Give all faults that can be put into the modules of a folder."""
     faults = []
-    for path in sorted((ROOT / "src" / "i2l" / folder).glob("*.py")):
+    for path in sorted((copy / "src" / "i2l" / folder).glob("*.py")):
         if "triton" not in path.name:
             source = path.read_bytes()
-            finder = Finder(path.relative_to(ROOT), source)
+            finder = Finder(path.relative_to(copy), source)
             finder.visit(ast.parse(source))
             faults += finder.faults
     return faults
 
 
-def tests_of(fault: Fault, *, narrow: bool) -> list[str]:
+def tests_of(fault: Fault, copy: Path, *, narrow: bool) -> list[str]:
     """Give the test files that name a fault's module, then all of its folder; narrow: only if none does."""
     *_, folder, name = fault.path.with_suffix("").parts
-    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    files = sorted((copy / "tests").rglob("test_*.py"))
     named = [path for path in files if f"{folder}.{name}" in path.read_text() or f"test_{name}" in path.name]
     own = [path for path in files if path.parent.name == folder]
     chosen = named if narrow and named else dict.fromkeys([*named, *own])
-    return [str(path.relative_to(ROOT)) for path in chosen]
+    return [str(path.relative_to(copy)) for path in chosen]
 
 
 def run_tests(copy: Path, tests: list[str], slow: bool, log: Path) -> None:
@@ -206,33 +207,31 @@ def run_tests(copy: Path, tests: list[str], slow: bool, log: Path) -> None:
 
 def judge(fault: Fault, copy: Path, *, slow: bool, narrow: bool, limit_s: float) -> str:
     """Put a fault in, run the tests, take it out; give the test that noticed it, or nothing."""
-    target, source = copy / fault.path, (ROOT / fault.path).read_bytes()
-    log = copy / "log.txt"
+    target, log = copy / fault.path, copy / "log.txt"
+    source = target.read_bytes()
     target.write_bytes(fault.apply(source))
     process = multiprocessing.get_context("forkserver").Process(
-        target=run_tests, args=(copy, tests_of(fault, narrow=narrow), slow, log)
+        target=run_tests, args=(copy, tests_of(fault, copy, narrow=narrow), slow, log)
     )
     process.start()
     process.join(limit_s)
     if process.is_alive():
-        os.killpg(process.pid or 0, 9)
+        os.killpg(process.pid or 0, signal.SIGKILL)
         process.join()
-        return "it did not end"
     target.write_bytes(source)
     if process.exitcode in NOTHING_FAILED:
         return ""
-    failed = [
-        line for line in log.read_text(errors="replace").splitlines() if line.startswith(("FAILED", "ERROR"))
-    ]
-    if not failed and process.exitcode:
-        raise RuntimeError(f"pytest itself failed: {log.read_text(errors='replace')[-2000:]}")
-    return failed[0]
+    said = log.read_text(errors="replace")
+    failed = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if not failed and process.exitcode != -signal.SIGKILL:
+        raise RuntimeError(f"pytest itself failed: {said[-2000:]}")
+    return failed[0] if failed else "tests that do not end"
 
 
-def draw(folders: list[str], count: int, seed: int) -> Iterator[Fault]:
+def draw(copy: Path, folders: list[str], count: int, seed: int) -> Iterator[Fault]:
     """Draw as many faults from each folder, other ones for another seed."""
     for folder in folders:
-        faults = find_faults(folder)
+        faults = find_faults(copy, folder)
         yield from random.Random(f"{seed} {folder}").sample(faults, min(count // len(folders), len(faults)))
 
 
@@ -255,11 +254,11 @@ def main() -> None:
         shutil.copytree(
             ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", "runs", "__pycache__", ".*cache")
         )
-        for fault in draw(options.only, options.count, options.seed):
+        for fault in draw(copy, options.only, options.count, options.seed):
             started = time.perf_counter()
             noticed = judge(fault, copy, slow=options.slow, narrow=options.narrow, limit_s=options.limit_s)
             outcomes["noticed" if noticed else "survived"] += 1
-            old = (ROOT / fault.path).read_bytes()[fault.start : fault.end].decode()
+            old = (copy / fault.path).read_bytes()[fault.start : fault.end].decode()
             verdict = f"noticed by {noticed}" if noticed else "SURVIVED"
             print(
                 f"{fault.path}:{fault.line}: {old.strip()!r} -> {fault.text.strip()!r}: {verdict}"
