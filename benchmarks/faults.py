@@ -1,7 +1,7 @@
 """Do the tests bite? Put small faults into a copy of the code, one at a time, and see which no test notices.
 
     python -m benchmarks.faults --seed 1 --count 100
-    python -m benchmarks.faults --seed 1 --count 20 --only formulas --slow
+    python -m benchmarks.faults --seed 1 --count 20 --only formulas -m ''
 
 A fault is one place of the syntax tree changed: `<` for `<=`, `+` for `-`, `and` for `or`, `min` for `max`, a
 number half as large again, `True` for `False`, a `not`, an error or a plain call left out. As many places are
@@ -187,7 +187,7 @@ def tests_of(fault: Fault, copy: Path, *, narrow: bool) -> list[str]:
     return [str(path.relative_to(copy)) for path in chosen]
 
 
-def run_tests(copy: Path, tests: list[str], slow: bool, log: Path) -> None:
+def run_tests(copy: Path, tests: list[str], marked: str, log: Path) -> None:
     """Run tests in the copy, in a process that has loaded all but our own modules; exits as pytest does."""
     import pytest
 
@@ -199,19 +199,19 @@ def run_tests(copy: Path, tests: list[str], slow: bool, log: Path) -> None:
     os.environ["PYTHONPATH"] = str(copy / "src")
     sys.path[:0] = [str(copy), str(copy / "src")]
     sys.path = [entry for entry in sys.path if entry != str(ROOT)]
-    chosen = [] if slow else ["-m", "not slow"]
+    chosen = ["-m", marked] if marked else []
     os._exit(
         pytest.main(["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "--timeout", "600", *chosen, *tests])
     )
 
 
-def judge(fault: Fault, copy: Path, *, slow: bool, narrow: bool, limit_s: float) -> str:
+def judge(fault: Fault, copy: Path, *, marked: str, narrow: bool, limit_s: float) -> str:
     """Put a fault in, run the tests, take it out; give the test that noticed it, or nothing."""
     target, log = copy / fault.path, copy / "log.txt"
     source = target.read_bytes()
     target.write_bytes(fault.apply(source))
     process = multiprocessing.get_context("forkserver").Process(
-        target=run_tests, args=(copy, tests_of(fault, copy, narrow=narrow), slow, log)
+        target=run_tests, args=(copy, tests_of(fault, copy, narrow=narrow), marked, log)
     )
     process.start()
     process.join(limit_s)
@@ -243,7 +243,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=list(FOLDERS), choices=FOLDERS)
-    parser.add_argument("--slow", action="store_true", help="run the slow tests too")
+    parser.add_argument("-m", default="not slow", help="which tests, as pytest takes it; '' for all")
     parser.add_argument("--narrow", action="store_true", help="run only test files that name the module")
     parser.add_argument("--limit-s", type=float, default=900, help="for the tests of one fault")
     options = parser.parse_args()
@@ -256,7 +256,7 @@ def main() -> None:
         )
         for fault in draw(copy, options.only, options.count, options.seed):
             started = time.perf_counter()
-            noticed = judge(fault, copy, slow=options.slow, narrow=options.narrow, limit_s=options.limit_s)
+            noticed = judge(fault, copy, marked=options.m, narrow=options.narrow, limit_s=options.limit_s)
             outcomes["noticed" if noticed else "survived"] += 1
             old = (copy / fault.path).read_bytes()[fault.start : fault.end].decode()
             verdict = f"noticed by {noticed}" if noticed else "SURVIVED"
