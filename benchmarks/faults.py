@@ -16,6 +16,7 @@ import ast
 import multiprocessing
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -180,8 +181,11 @@ def find_faults(copy: Path, folder: str) -> list[Fault]:
 def tests_of(fault: Fault, copy: Path, *, narrow: bool) -> list[str]:
     """Give the test files that name a fault's module, then all of its folder; narrow: only if none does."""
     *_, folder, name = fault.path.with_suffix("").parts
-    files = sorted((copy / "tests").rglob("test_*.py"))
-    named = [path for path in files if f"{folder}.{name}" in path.read_text() or f"test_{name}" in path.name]
+    texts = {path: path.read_text() for path in sorted((copy / "tests").rglob("test_*.py"))}
+    files = sorted(
+        texts, key=lambda path: bool(re.search(r"hypothesis|mark\.tex|checkpoint", texts[path]))
+    )  # quick first
+    named = [path for path in files if f"{folder}.{name}" in texts[path] or f"test_{name}" in path.name]
     own = [path for path in files if path.parent.name == folder]
     chosen = named if narrow and named else dict.fromkeys([*named, *own])
     return [str(path.relative_to(copy)) for path in chosen]
@@ -196,13 +200,15 @@ def run_tests(copy: Path, tests: list[str], marked: str, log: Path) -> None:
         os.dup2(file.fileno(), 2)
     os.chdir(copy)
     os.setpgid(0, 0)
-    os.environ["PYTHONPATH"] = str(copy / "src")
+    os.environ |= {
+        "PYTHONPATH": str(copy / "src"),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }  # they take seconds
     sys.path[:0] = [str(copy), str(copy / "src")]
     sys.path = [entry for entry in sys.path if entry != str(ROOT)]
     chosen = ["-m", marked] if marked else []
-    os._exit(
-        pytest.main(["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "--timeout", "600", *chosen, *tests])
-    )
+    options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "pytest_timeout", "--timeout", "600"]
+    os._exit(pytest.main([*options, *chosen, *tests]))
 
 
 def judge(fault: Fault, copy: Path, *, marked: str, narrow: bool, limit_s: float) -> str:

@@ -119,11 +119,16 @@ def python_of(page: Path) -> list[str]:
 
 def environment(folder: Path) -> dict[str, str]:
     """The variables of a command: our own `i2l` first, nothing of the person who runs the tests."""
-    path = f"{BIN}:/usr/bin:/bin"
-    return {"PATH": path, "HOME": str(folder), "PYTHONPATH": str(ROOT / "src"), "LANG": "C.UTF-8"}
+    return {
+        "PATH": f"{BIN}:/usr/bin:/bin",
+        "HOME": str(folder),
+        "PYTHONPATH": str(ROOT / "src"),
+        "LANG": "C.UTF-8",
+        "OMP_NUM_THREADS": "1",  # more would wait for each other
+    }
 
 
-def run(command: str, folder: Path, *, timeout_s: float = 280) -> str:
+def run(command: str, folder: Path, *, timeout_s: float = 900) -> str:
     """Run a line of shell; give what it printed.
 
     Raises:

@@ -93,6 +93,7 @@ def serving(command, folder):
 
 @pytest.mark.slow
 @pytest.mark.tex
+@pytest.mark.timeout(900)  # the first one also makes the world
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=name)
 def test_the_commands_of_a_page_run(page, own_world):
     with ExitStack() as servers:
@@ -114,6 +115,7 @@ def test_the_commands_of_a_page_run(page, own_world):
 
 @pytest.mark.slow
 @pytest.mark.tex
+@pytest.mark.timeout(900)  # the first one also makes the world
 @pytest.mark.parametrize("page", [page for page in PAGES if python_of(page)], ids=name)
 def test_the_python_of_a_page_runs(page, own_world):
     run("i2l build --formulas a.txt --min-token-count 1 --quiet --out data/mine", own_world)
