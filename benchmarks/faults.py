@@ -34,6 +34,9 @@ FOLDERS = (
 )
 # Loaded once for all runs; not hypothesis, whose assertions pytest wants to see loaded by itself.
 PRELOAD = ["torch", "numpy", "PIL.Image", "onnxruntime", "pyarrow.parquet", "rich", "typer"]
+TAKES_LONG = re.compile(
+    r"hypothesis|mark\.tex|subprocess|checkpoint|start_server|browser"
+)  # seconds, not less
 NOTHING_FAILED = (0, 5)  # of pytest: all passed, no tests
 COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Lt: ("<", "<="),
@@ -178,17 +181,15 @@ def find_faults(copy: Path, folder: str) -> list[Fault]:
     return faults
 
 
-def tests_of(fault: Fault, copy: Path, *, narrow: bool) -> list[str]:
-    """Give the test files that name a fault's module, then all of its folder; narrow: only if none does."""
+def tests_of(fault: Fault, copy: Path, *, quick: bool) -> list[str]:
+    """Give the test files that name a fault's module or are of its folder, quick ones first."""
     *_, folder, name = fault.path.with_suffix("").parts
     texts = {path: path.read_text() for path in sorted((copy / "tests").rglob("test_*.py"))}
-    files = sorted(
-        texts, key=lambda path: bool(re.search(r"hypothesis|mark\.tex|checkpoint", texts[path]))
-    )  # quick first
-    named = [path for path in files if f"{folder}.{name}" in texts[path] or f"test_{name}" in path.name]
-    own = [path for path in files if path.parent.name == folder]
-    chosen = named if narrow and named else dict.fromkeys([*named, *own])
-    return [str(path.relative_to(copy)) for path in chosen]
+    takes_long = {path for path, text in texts.items() if TAKES_LONG.search(text)}
+    named = [path for path in texts if f"{folder}.{name}" in texts[path] or f"test_{name}" in path.name]
+    own = [path for path in texts if path.parent.name == folder]
+    chosen = sorted(dict.fromkeys([*named, *own]), key=lambda path: path in takes_long)
+    return [str(path.relative_to(copy)) for path in chosen if not (quick and path in takes_long)]
 
 
 def run_tests(copy: Path, tests: list[str], marked: str, log: Path) -> None:
@@ -211,13 +212,13 @@ def run_tests(copy: Path, tests: list[str], marked: str, log: Path) -> None:
     os._exit(pytest.main([*options, *chosen, *tests]))
 
 
-def judge(fault: Fault, copy: Path, *, marked: str, narrow: bool, limit_s: float) -> str:
+def judge(fault: Fault, copy: Path, *, marked: str, quick: bool, limit_s: float) -> str:
     """Put a fault in, run the tests, take it out; give the test that noticed it, or nothing."""
     target, log = copy / fault.path, copy / "log.txt"
     source = target.read_bytes()
     target.write_bytes(fault.apply(source))
     process = multiprocessing.get_context("forkserver").Process(
-        target=run_tests, args=(copy, tests_of(fault, copy, narrow=narrow), marked, log)
+        target=run_tests, args=(copy, tests_of(fault, copy, quick=quick), marked, log)
     )
     process.start()
     process.join(limit_s)
@@ -250,7 +251,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=list(FOLDERS), choices=FOLDERS)
     parser.add_argument("-m", default="not slow", help="which tests, as pytest takes it; '' for all")
-    parser.add_argument("--narrow", action="store_true", help="run only test files that name the module")
+    parser.add_argument("--quick", action="store_true", help="only test files that take no seconds")
     parser.add_argument("--limit-s", type=float, default=900, help="for the tests of one fault")
     options = parser.parse_args()
     multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOAD)
@@ -262,7 +263,7 @@ def main() -> None:
         )
         for fault in draw(copy, options.only, options.count, options.seed):
             started = time.perf_counter()
-            noticed = judge(fault, copy, marked=options.m, narrow=options.narrow, limit_s=options.limit_s)
+            noticed = judge(fault, copy, marked=options.m, quick=options.quick, limit_s=options.limit_s)
             outcomes["noticed" if noticed else "survived"] += 1
             old = (copy / fault.path).read_bytes()[fault.start : fault.end].decode()
             verdict = f"noticed by {noticed}" if noticed else "SURVIVED"
