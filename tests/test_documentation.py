@@ -1,13 +1,15 @@
 """What the pages say can be typed: every command is run in a small world, or named with the reason."""
 
+import os
 import re
 import shutil
 import subprocess
 from contextlib import ExitStack, contextmanager
 
 import pytest
+from filelock import FileLock
 
-from tests.documented import PAGES, ROOT, commands_of, environment, make_world, python_of, run
+from tests.documented import PAGES, ROOT, clear_target, commands_of, environment, make_world, python_of, run
 
 WITH_COMMANDS = [page for page in PAGES if commands_of(page)]
 
@@ -53,9 +55,16 @@ def test_every_option_on_the_pages_exists():
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("world") / "world"
-    folder.mkdir()
-    make_world(folder)
+    """One for all worker processes of a test run."""
+    root = tmp_path_factory.getbasetemp()
+    root = root.parent if os.environ.get("PYTEST_XDIST_WORKER") else root
+    folder = root / "world"
+    with FileLock(root / "world.lock"):
+        if not folder.exists():
+            partial = root / "world.partial"
+            partial.mkdir()
+            make_world(partial)
+            partial.rename(folder)
     return folder
 
 
@@ -108,6 +117,7 @@ def test_the_commands_of_a_page_run(page, own_world):
             if text.startswith("curl "):
                 address = address or servers.enter_context(serving("i2l serve", own_world))
                 text = text.replace("localhost:8501", address).replace("curl", "curl -sSf", 1)
+            clear_target(text, own_world)
             printed = run(text, own_world)
             if command.printed is not None:
                 assert printed.strip() == command.printed.strip(), f"{name(page)}:{command.line}"
