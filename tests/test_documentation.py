@@ -40,7 +40,7 @@ def test_every_option_on_the_pages_exists():
     for page in PAGES:
         inline = re.findall(r"`(i2l [^`]*)`", page.read_text(encoding="utf-8").replace("\n", " "))
         for text in [*inline, *(command.text for command in commands_of(page))]:
-            for part in re.findall(r"\bi2l ([a-z-]+)((?: [^|`#]*)?)", text):
+            for part in re.findall(r"\bi2l ([a-z][a-z-]*)((?: [^|`#]*)?)", text):
                 command = group.commands.get(part[0])
                 if command is None:
                     wrong.append(f"{name(page)}: there is no i2l {part[0]}")
