@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# the Python packages and the Debian packages are fetched and unpacked side by side
+MAKEFLAGS += --jobs=2
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo test test-fast quality style bench tex clean

@@ -1,7 +1,7 @@
 """Do the tests bite? Put small faults into a copy of the code, one at a time, and see which no test notices.
 
     python -m benchmarks.faults --seed 1 --count 100
-    python -m benchmarks.faults --seed 1 --count 20 --only formulas --slow
+    python -m benchmarks.faults --seed 1 --count 20 --only formulas -m ''
 
 A fault is one place of the syntax tree changed: `<` for `<=`, `+` for `-`, `and` for `or`, `min` for `max`, a
 number half as large again, `True` for `False`, a `not`, an error or a plain call left out. As many places are
@@ -16,7 +16,9 @@ import ast
 import multiprocessing
 import os
 import random
+import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -32,6 +34,9 @@ FOLDERS = (
 )
 # Loaded once for all runs; not hypothesis, whose assertions pytest wants to see loaded by itself.
 PRELOAD = ["torch", "numpy", "PIL.Image", "onnxruntime", "pyarrow.parquet", "rich", "typer"]
+TAKES_LONG = re.compile(
+    r"hypothesis|mark\.tex|subprocess|checkpoint|start_server|browser"
+)  # seconds, not less
 NOTHING_FAILED = (0, 5)  # of pytest: all passed, no tests
 COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Lt: ("<", "<="),
@@ -164,29 +169,30 @@ def _is_text(node: ast.BinOp) -> bool:
     )
 
 
-def find_faults(folder: str) -> list[Fault]:
+def find_faults(copy: Path, folder: str) -> list[Fault]:
     """Give all faults that can be put into the modules of a folder."""
     faults = []
-    for path in sorted((ROOT / "src" / "i2l" / folder).glob("*.py")):
+    for path in sorted((copy / "src" / "i2l" / folder).glob("*.py")):
         if "triton" not in path.name:
             source = path.read_bytes()
-            finder = Finder(path.relative_to(ROOT), source)
+            finder = Finder(path.relative_to(copy), source)
             finder.visit(ast.parse(source))
             faults += finder.faults
     return faults
 
 
-def tests_of(fault: Fault, *, narrow: bool) -> list[str]:
-    """Give the test files that name a fault's module, then all of its folder; narrow: only if none does."""
+def tests_of(fault: Fault, copy: Path, *, quick: bool) -> list[str]:
+    """Give the test files that name a fault's module or are of its folder, quick ones first."""
     *_, folder, name = fault.path.with_suffix("").parts
-    files = sorted((ROOT / "tests").rglob("test_*.py"))
-    named = [path for path in files if f"{folder}.{name}" in path.read_text() or f"test_{name}" in path.name]
-    own = [path for path in files if path.parent.name == folder]
-    chosen = named if narrow and named else dict.fromkeys([*named, *own])
-    return [str(path.relative_to(ROOT)) for path in chosen]
+    texts = {path: path.read_text() for path in sorted((copy / "tests").rglob("test_*.py"))}
+    takes_long = {path for path, text in texts.items() if TAKES_LONG.search(text)}
+    named = [path for path in texts if f"{folder}.{name}" in texts[path] or f"test_{name}" in path.name]
+    own = [path for path in texts if path.parent.name == folder]
+    chosen = sorted(dict.fromkeys([*named, *own]), key=lambda path: path in takes_long)
+    return [str(path.relative_to(copy)) for path in chosen if not (quick and path in takes_long)]
 
 
-def run_tests(copy: Path, tests: list[str], slow: bool, log: Path) -> None:
+def run_tests(copy: Path, tests: list[str], marked: str, log: Path) -> None:
     """Run tests in the copy, in a process that has loaded all but our own modules; exits as pytest does."""
     import pytest
 
@@ -195,44 +201,44 @@ def run_tests(copy: Path, tests: list[str], slow: bool, log: Path) -> None:
         os.dup2(file.fileno(), 2)
     os.chdir(copy)
     os.setpgid(0, 0)
-    os.environ["PYTHONPATH"] = str(copy / "src")
+    os.environ |= {
+        "PYTHONPATH": str(copy / "src"),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }  # they take seconds
     sys.path[:0] = [str(copy), str(copy / "src")]
     sys.path = [entry for entry in sys.path if entry != str(ROOT)]
-    chosen = [] if slow else ["-m", "not slow"]
-    os._exit(
-        pytest.main(["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "--timeout", "600", *chosen, *tests])
-    )
+    chosen = ["-m", marked] if marked else []
+    options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "pytest_timeout", "--timeout", "600"]
+    os._exit(pytest.main([*options, *chosen, *tests]))
 
 
-def judge(fault: Fault, copy: Path, *, slow: bool, narrow: bool, limit_s: float) -> str:
+def judge(fault: Fault, copy: Path, *, marked: str, quick: bool, limit_s: float) -> str:
     """Put a fault in, run the tests, take it out; give the test that noticed it, or nothing."""
-    target, source = copy / fault.path, (ROOT / fault.path).read_bytes()
-    log = copy / "log.txt"
+    target, log = copy / fault.path, copy / "log.txt"
+    source = target.read_bytes()
     target.write_bytes(fault.apply(source))
     process = multiprocessing.get_context("forkserver").Process(
-        target=run_tests, args=(copy, tests_of(fault, narrow=narrow), slow, log)
+        target=run_tests, args=(copy, tests_of(fault, copy, quick=quick), marked, log)
     )
     process.start()
     process.join(limit_s)
     if process.is_alive():
-        os.killpg(process.pid or 0, 9)
+        os.killpg(process.pid or 0, signal.SIGKILL)
         process.join()
-        return "it did not end"
     target.write_bytes(source)
     if process.exitcode in NOTHING_FAILED:
         return ""
-    failed = [
-        line for line in log.read_text(errors="replace").splitlines() if line.startswith(("FAILED", "ERROR"))
-    ]
-    if not failed and process.exitcode:
-        raise RuntimeError(f"pytest itself failed: {log.read_text(errors='replace')[-2000:]}")
-    return failed[0]
+    said = log.read_text(errors="replace")
+    failed = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if not failed and process.exitcode != -signal.SIGKILL:
+        raise RuntimeError(f"pytest itself failed: {said[-2000:]}")
+    return failed[0] if failed else "tests that do not end"
 
 
-def draw(folders: list[str], count: int, seed: int) -> Iterator[Fault]:
+def draw(copy: Path, folders: list[str], count: int, seed: int) -> Iterator[Fault]:
     """Draw as many faults from each folder, other ones for another seed."""
     for folder in folders:
-        faults = find_faults(folder)
+        faults = find_faults(copy, folder)
         yield from random.Random(f"{seed} {folder}").sample(faults, min(count // len(folders), len(faults)))
 
 
@@ -244,8 +250,8 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=list(FOLDERS), choices=FOLDERS)
-    parser.add_argument("--slow", action="store_true", help="run the slow tests too")
-    parser.add_argument("--narrow", action="store_true", help="run only test files that name the module")
+    parser.add_argument("-m", default="not slow", help="which tests, as pytest takes it; '' for all")
+    parser.add_argument("--quick", action="store_true", help="only test files that take no seconds")
     parser.add_argument("--limit-s", type=float, default=900, help="for the tests of one fault")
     options = parser.parse_args()
     multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOAD)
@@ -255,11 +261,11 @@ def main() -> None:
         shutil.copytree(
             ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", "runs", "__pycache__", ".*cache")
         )
-        for fault in draw(options.only, options.count, options.seed):
+        for fault in draw(copy, options.only, options.count, options.seed):
             started = time.perf_counter()
-            noticed = judge(fault, copy, slow=options.slow, narrow=options.narrow, limit_s=options.limit_s)
+            noticed = judge(fault, copy, marked=options.m, quick=options.quick, limit_s=options.limit_s)
             outcomes["noticed" if noticed else "survived"] += 1
-            old = (ROOT / fault.path).read_bytes()[fault.start : fault.end].decode()
+            old = (copy / fault.path).read_bytes()[fault.start : fault.end].decode()
             verdict = f"noticed by {noticed}" if noticed else "SURVIVED"
             print(
                 f"{fault.path}:{fault.line}: {old.strip()!r} -> {fault.text.strip()!r}: {verdict}"

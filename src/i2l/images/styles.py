@@ -10,10 +10,10 @@ from i2l.images.photo import Photo, draw_photo
 
 T = TypeVar("T")
 
-# The packages of each font set, and its share of the world's formulas in percent. The first four need what
-# debian-packages.txt installs, the others texlive-fonts-extra and texlive-plain-generic. Left out: iwona and
-# kurier have no \|; garamond is not free; concrete is not in Debian; libertine, cochineal and erewhon with
-# newtxmath print a bold \mathfrak as roman.
+# The packages of each font set, and its share of the world's formulas in percent. The first four need only
+# texlive-fonts-recommended and lmodern, the others texlive-fonts-extra and texlive-plain-generic. Left out:
+# iwona and kurier have no \|; garamond is not free; concrete is not in Debian; libertine, cochineal and
+# erewhon with newtxmath print a bold \mathfrak as roman.
 _FONTS: Final = (
     ("computer-modern", 32, r"\usepackage{amssymb}"),
     ("latin-modern", 8, r"\usepackage{amssymb,lmodern}"),

@@ -1,0 +1,35 @@
+"""What the recipe `world` needs, what messages say to install and what `make test` installs are one list."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from i2l.dataset.draw import check_styles
+from i2l.dataset.recipes import WORLD_STYLES
+from i2l.images import sandbox, tex
+
+ROOT = Path(__file__).parents[2]
+
+
+def installed_packages():
+    text = (ROOT / "debian-packages.txt").read_text(encoding="utf-8")
+    return set(re.sub(r"#.*", "", text).split())
+
+
+@pytest.mark.parametrize("module", [sandbox, tex])
+def test_packages_that_messages_name_are_installed_for_the_tests(module):
+    named = set(re.findall(r"texlive-[a-z-]+|lmodern", Path(module.__file__).read_text(encoding="utf-8")))
+    assert named
+    assert named <= installed_packages()
+
+
+def test_packages_that_the_pages_name_are_installed_for_the_tests():
+    for page in (ROOT / "docs").glob("*.md"):
+        assert set(re.findall(r"\btexlive-[a-z-]+", page.read_text(encoding="utf-8"))) <= installed_packages()
+
+
+@pytest.mark.tex
+@pytest.mark.slow
+def test_every_font_set_of_the_world_is_there():
+    check_styles(WORLD_STYLES)
