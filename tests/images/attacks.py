@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-SECRET = "31415926535897932384626433"  # digits have no kerns: TeX writes them into a page as they are
+SECRET = "31415926535897932384626433"
 GOOD = r"\frac{\alpha_{%d}}{\sum x}"
 
 # @F is the file with the canary, @D its folder, @U leads up to the root, @P is the process that asks.
@@ -251,6 +251,11 @@ def all_attacks(folder):
     return attacks
 
 
+def tells_secret(content):
+    """Whether a part of the canary stands in some bytes; digits have no kerns, but long lines of them have."""
+    return any(SECRET[start : start + 9].encode() in content for start in range(len(SECRET) - 8))
+
+
 def attempt(formulas, *, timeout_s=1):
     """Render formulas with good ones between them; tell what became of each, and what leaked or changed."""
     from i2l.images import tex
@@ -260,7 +265,7 @@ def attempt(formulas, *, timeout_s=1):
 
     def watched(source, **options):
         result = run_pdflatex(source, **options)
-        if SECRET.encode() in result.said.encode() + result.pdf:
+        if tells_secret(result.said.encode() + result.pdf):
             leaks.append(source)
         return result
 
