@@ -252,7 +252,7 @@ def all_attacks(folder):
 
 
 def tells_secret(content):
-    """Whether a part of the canary stands in some bytes; digits have no kerns, but long lines of them have."""
+    """Whether a part of the canary stands in some bytes: TeX corrects the place of a digit now and then."""
     return any(SECRET[start : start + 9].encode() in content for start in range(len(SECRET) - 8))
 
 
