@@ -130,6 +130,7 @@ def neighbours_of(formulas):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_no_tame_command_changes_a_neighbour():
     """Every command that may share a process, with letters, groups and nothing after it."""
     names = sorted(tame._TAME_COMMANDS)
@@ -145,5 +146,6 @@ def test_no_tame_command_changes_a_neighbour():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_no_random_tame_formula_changes_a_neighbour():
     assert neighbours_of([random_formula(seed) for seed in range(1000, 1200)]) == []
