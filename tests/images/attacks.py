@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-SECRET = "31415926535897932384626433"
+SECRET = "80461357926840573196248035"  # not those of pi: TeX says them as its version
 GOOD = r"\frac{\alpha_{%d}}{\sum x}"
 
 # @F is the file with the canary, @D its folder, @U leads up to the root, @P is the process that asks.
