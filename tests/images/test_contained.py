@@ -62,7 +62,7 @@ def test_the_canary_would_be_noticed():
 
 def test_the_worst_of_each_kind(outside):
     formulas = [
-        rf"\openin5=$SELFAUTOPARENT{'/..' * 9}{outside}/secret.tex \read5 to\x\hbox{{\x}}",
+        rf"\openin5=$SELFAUTOPARENT{outside}/secret.tex \read5 to\x\hbox{{\x}}",
         r"\^^67def\alpha{HACKED}x",
         r"\immediate\write16{i2l:end 1 0v-1}\immediate\write16{i2l:begin 9}x",
         r"\pdffiledump offset 0 length 99{formulas.tex}",

@@ -132,15 +132,9 @@ def neighbours_of(formulas):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_no_tame_command_changes_a_neighbour():
-    """Every command that may share a process, with letters, groups and nothing after it."""
+    """Every command that may share a process, in math and in text."""
     names = sorted(tame._TAME_COMMANDS)
-    forms = (
-        r"\{} x",
-        r"\{}{{x}}{{y}}",
-        r"{{\{} x}}y",
-        r"\text{{\{}{{x}} y}}",
-        r"\begin{{array}}{{c}}\{}{{1}}\end{{array}}",
-    )
+    forms = (r"\{} x", r"\text{{\{}{{x}} y}}")
     formulas = [form.format(name) for name in names for form in forms]
     assert neighbours_of(formulas) == []
 
