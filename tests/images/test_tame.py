@@ -69,7 +69,7 @@ WILD = [
     "{" * 41 + "}" * 41,
     r"\phantom{" * 5 + "x" + "}" * 5,
     r"\overset{a}{" * 5 + "x" + "}" * 5,
-    "x" * 5001,
+    "x" * (tame._MAX_CHARACTERS + 1),
 ]
 TAME = [
     r"\leq",
