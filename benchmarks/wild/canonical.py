@@ -33,7 +33,7 @@ def set_pages(displays: Sequence[str]) -> list[list[Ink]]:
     """Set displays, each on a page of its own, and give what each page draws."""
     body = "\n\\newpage\n".join(rf"\mbox{{}}{display}" for display in displays)
     source = f"{preamble(PAPER)}\n{_ON_A_PAGE}\n\\begin{{document}}\n{body}\n\\end{{document}}\n"
-    ink = PdfInk(run_pdflatex(source, cpu_s=60, trusted=False).pdf)
+    ink = PdfInk(run_pdflatex(source, trusted=False, cpu_s=60).pdf)
     return [ink.page(number) for number in range(len(displays))]
 
 

@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-SECRET = "31415926535897932384626433"  # digits have no kerns: TeX writes them into a page as they are
+SECRET = "80461357926840573196248035"  # not those of pi: TeX says them as its version
 GOOD = r"\frac{\alpha_{%d}}{\sum x}"
 
 # @F is the file with the canary, @D its folder, @U leads up to the root, @P is the process that asks.
@@ -24,7 +24,6 @@ REACH = r"""
 \catcode`\@=11 \@@input @F
 \scantokens{\input @F }
 \input|"cat @F"
-\input{../../../../../../../..@F}
 \input{~/.bashrc}
 \InputIfFileExists{@F}{}{}
 \pdffiledump offset 0 length 99{@F}
@@ -39,15 +38,12 @@ REACH = r"""
 \pdfmapline{=cmmi12 CMMI12 <<@F}x
 \csname tex_mapline:D\endcsname{=cmmi12 CMMI12 <<@F}x
 \special{psfile=@F}x
-\special{pdf:stream @F}x
 \pdfcatalog{/OpenAction << /S /Launch /F (@F) >>}x
 \font\f=@F \f x
 \includegraphics{@F}
-\lstinputlisting{@F}
 \directlua{os.execute("cat @F")}
 \immediate\openout3=@D/written.txt \immediate\write3{x}\immediate\closeout3 x
 \immediate\openout3=../written.txt \immediate\write3{x}\immediate\closeout3 x
-\immediate\openout3=.hidden \immediate\write3{x}x
 \immediate\openout3=formulas.tex \immediate\write3{x}x
 \immediate\openout3=formulas.log \immediate\write3{i2l:end 1 0v-1}\end
 \openin5=$SELFAUTOPARENT@U@F \read5 to\x\hbox{\x}
@@ -55,39 +51,28 @@ REACH = r"""
 \openin5=$TEXMFROOT@U@F \read5 to\x\hbox{\x}
 \openin5=$SELFAUTOPARENT@U/etc/passwd \read5 to\x\hbox{\x}
 \openin5=$SELFAUTOPARENT@U/proc/self/environ \read5 to\x\hbox{\x}
-\openin5=$SELFAUTOPARENT@U/proc/self/cmdline \read5 to\x\hbox{\x}
 \openin5=$SELFAUTOPARENT@U/proc/@P/environ \catcode0=12 \read5 to\x\hbox{\x}
 \openin5=$SELFAUTOPARENT@U/proc/1/environ \read5 to\x\hbox{\x}
 \openin5=$SELFAUTOPARENT@U/dev/zero \read5 to\x\hbox{\x}
 \openin5=$SELFAUTOPARENT@U/dev/tty \read5 to\x\hbox{\x}
-\openin5=$SELFAUTOPARENT@U/dev/stdin \read5 to\x\hbox{\x}
 \openin5=$SELFAUTOPARENT@U/dev/random \read5 to\x\hbox{x}
-\openin5=$SELFAUTOPARENT@U/etc/shadow \read5 to\x\hbox{\x}
-\openin5=~root@U@F \read5 to\x\hbox{\x}
-\openin5=~nobody@U@F \read5 to\x\hbox{\x}
+\openin5=\string~root@U@F \read5 to\x\hbox{\x}
 \openin5={$SELFAUTOPARENT@U@F} \readline5 to\x\hbox{\x}
 \input{$SELFAUTOPARENT@U@F}
 \input $SELFAUTOPARENT@U@F
-\hbox{\input{~root@U@F}}
 \hbox{\input{$SELFAUTOPARENT@U@F}}
 \InputIfFileExists{$SELFAUTOPARENT@U@F}{}{\relax}
 \IfFileExists{$SELFAUTOPARENT@U@F}{\input{$SELFAUTOPARENT@U@F}}{x}
 \csname @@input\endcsname $SELFAUTOPARENT@U@F
 \catcode`\@=11 \@@input $SELFAUTOPARENT@U@F
 \catcode`\@=11 \@input{$SELFAUTOPARENT@U@F}
-\catcode`\@=11 \@iinput{$SELFAUTOPARENT@U@F}
 \scantokens{\input $SELFAUTOPARENT@U@F }
 \everyeof{\noexpand}\edef\x{\csname @@input\endcsname $SELFAUTOPARENT@U@F }\x
-\include{$SELFAUTOPARENT@U@F}
-\usepackage{$SELFAUTOPARENT@U@F}
 \catcode`\@=11 \RequirePackage{$SELFAUTOPARENT@U@F}
 \begin{filecontents}{x}\end{filecontents}\input{$SELFAUTOPARENT@U@F}
-\csname file_get:nnN\endcsname{$SELFAUTOPARENT@U@F}{}\x \x
-\csname ior_open:Nn\endcsname\x{$SELFAUTOPARENT@U@F}x
 \csname tex_filedump:D\endcsname offset 0 length 99{$SELFAUTOPARENT@U@F}
 \csname tex_filesize:D\endcsname{$SELFAUTOPARENT@U@F}
 \csname file_size:n\endcsname{$SELFAUTOPARENT@U@F}
-\csname file_mdfive_hash:n\endcsname{$SELFAUTOPARENT@U@F}
 \csname file_hex_dump:n\endcsname{$SELFAUTOPARENT@U@F}
 \pdffiledump offset 0 length 99{formulas.tex}
 \^^70dffiledump offset 0 length 99{$SELFAUTOPARENT@U@F}
@@ -101,19 +86,13 @@ REACH = r"""
 \immediate\csname pdf\expandafter\string\csname obj\endcsname\endcsname file{@F}x
 \expandafter\let\expandafter\x\csname pdfobj\endcsname\immediate\x stream file{$SELFAUTOPARENT@U@F}x
 \csname tex_mapfile:D\endcsname{$SELFAUTOPARENT@U@F}x
-\pdffontattr\font{/X (@F)}x
 \openin5=formulas.tex \loop\readline5 to\x\immediate\write16{\x}\ifeof5\else\repeat x
-\openin5="|cat @F" \read5 to\x\hbox{\x}
 \immediate\write18{cp @F .}x
-\csname tex_shellescape:D\endcsname
 \csname sys_shell_now:n\endcsname{cat @F}x
-\csname sys_get_shell:nnN\endcsname{cat @F}{}\x\x
 \immediate\openout3=$SELFAUTOPARENT@U@D/written.txt \immediate\write3{x}x
-\immediate\openout3=~root@U@D/written.txt \immediate\write3{x}x
+\immediate\openout3=\string~root@U@D/written.txt \immediate\write3{x}x
 \immediate\csname tex_openout:D\endcsname3=@D/written.txt \immediate\write3{x}x
-\csname iow_open:Nn\endcsname\x{@D/written.txt}x
 \csname pdfoutput\endcsname=0 \immediate\csname openout\endcsname3=formulas.pdf \immediate\write3{x}x
-\catcode`\@=11 \immediate\openout\@mainaux=@D/written.txt x
 \begin{filecontents*}{@D/written.txt}x\end{filecontents*}
 """.strip().splitlines()
 CHANGE = r"""
@@ -131,31 +110,22 @@ CHANGE = r"""
 }}}}}}$$\egroup\egroup x
 $$ $$ x $$ $$
 x \] y \[ z
-x \) y \( z
 \begingroup x
 \begin{array}{c} x
 \end{array} x
 \end{document}
 \end
-\stop
 \csname endinput\endcsname x
 \endinput
-\csname @@end\endcsname
 \begin{document} x \end{document}
 \errorstopmode\undefinedcommand x
-\scrollmode\errmessage{x}
-\batchmode\errmessage{x}
 \interactionmode=3 \read16 to\x x
-\tracingall\tracingonline=1 x
-\hsize=1pt\parindent=0pt\global\hsize=1pt x
 \global\pdfpagewidth=1pt \global\itlmargin=-99pt x
 \aftergroup\end x
 \afterassignment\end\count0=1
-\obeylines\uppercase{\gdef\x}{\x}
 \mathversion{bold}\setcounter{page}{99}\label{x}\ref{y}\cite{z}
 %
 #1 ## \iffalse
-\fi \else \or x
 \relax
 \^^67def\alpha{HACKED}x
 \^^67lobal\let\frac\relax x
@@ -170,96 +140,62 @@ x \) y \( z
 \global\everyhbox{y}\global\everyvbox{y}\global\everypar{y}x
 \everyeof{\gdef\x{}}\everycr{\noalign{\gdef\y{}}}x
 \global\delcode`(=0 (x)
-\global\skewchar\font=65 x
 \global\font\tenrm=cmtt12 x
 \global\textfont1=\textfont0 x
-\global\scriptfont0=\nullfont x
-\global\fontdimen5\textfont1=99pt x
 \global\fontdimen22\textfont2=99pt x
 \global\thinmuskip=99mu \global\medmuskip=99mu x
-\global\delimitershortfall=-99pt \global\nulldelimiterspace=99pt x
 \global\arraycolsep=99pt \global\arrayrulewidth=9pt x
-\global\fboxsep=99pt \global\fboxrule=9pt x
-\global\baselineskip=99pt \global\lineskiplimit=99pt x
-\global\mathsurround=99pt \global\scriptspace=99pt x
 \global\displaywidth=1pt \global\hsize=1pt \global\textwidth=1pt x
 \global\catcode`\_=12 x
 \global\catcode`\^=12 x
-\global\catcode`\ =9 x
-\global\catcode13=9 x
 \global\endlinechar=-1 x
 \global\escapechar=`\! x
-\global\newlinechar=`\x x
-\global\tracingonline=1 \global\tracingmacros=2 x
 \let\RawShipout\relax\global\let\RawShipout\relax x
-\gdef\shipout#1{}x
 \gdef\RawShipout{\immediate\write16{x}\setbox0}x
-\global\let\shipout\undefined x
 \gdef\itllog#1{}x
 \gdef\itlship{\itllog{end \itlkey\space0v-1}}x
 \gdef\itlkey{99}x
 \gdef\itlrest{-1}\aftergroup\gdef\aftergroup\itlrest x
 \meaning\itllog \expandafter\x\meaning\itllog
 \immediate\write16{i2l:end 1 0v-1}\immediate\write16{i2l:begin 9}x
-\immediate\write16{i2l:begin 99999999999999999999999999}x
-\immediate\write16{! Undefined control sequence.}x
 \immediate\write16{^^J! fake}x
 \itllog{end \itlkey\space0v-1}\itllog{begin 9}x
 \itllog{end \itlkey\space0v-1}\itllog{end \itlkey\space0v-1}x
 \itllog{large 0}\itllog{large 77}x
 \itllog{begin \itlkey}x
-\itllog{end 99999999999 0v-1}x
 \itlbegin{5}x\itlend
 \itlend\itlbegin{9}x
-\itlpicture{9}x
-\itlroom x
 \csname end\endcsname{document}
-\csname stop\endcsname
 \csname par\endcsname\vfill\eject x
-\csname newpage\endcsname x
-\csname onecolumn\endcsname x
 \scantokens{\gdef\alpha{HACKED}}x
 \scantokens{}}x
-\edef\x{\string\gdef}\scantokens\expandafter{\x\alpha{HACKED}}x
 \lowercase{\gdef\X}{HACKED}\lowercase{\global\let\ALPHA}\X x
 \begingroup\lccode`~=`x\lowercase{\endgroup\global\catcode`x=13 \gdef~}{HACKED}x
 \aftergroup\aftergroup\aftergroup\gdef\aftergroup\alpha x
 \afterassignment\gdef\count0=1 \alpha{HACKED}x
-\futurelet\x\gdef\alpha{HACKED}x
 \csname gdef\endcsname\alpha{HACKED}x
-\csname newcommand\endcsname{\x}{y}\x
 \newcommand{\x}{y}\renewcommand{\frac}[2]{HACKED}\x
-\DeclareMathOperator{\x}{y}\x
 \DeclareMathSymbol{x}{\mathord}{letters}{"79}x
 \catcode`\@=11 \DeclareRobustCommand\frac{HACKED}\global\let\frac\frac x
-\newbox\b\newcount\c\newdimen\d\newmathalphabet x
 \setcounter{equation}{99}\stepcounter{page}\refstepcounter{equation}x
 \AtEndDocument{\shipout\hbox{x}}\AtBeginShipout{x}x
 \AddToHook{shipout/before}{HACKED}\AddToHook{enddocument}{HACKED}x
-\pagestyle{headings}\thispagestyle{plain}\markboth{x}{y}x
 \insert254{x}\marginpar{x}\footnote{x}x
 \write16{\gdef\alpha{HACKED}}x
 \pdfpagewidth=1pt \pdfpageheight=1pt \global\pdfhorigin=99pt x
 \pdfpageattr{/Rotate 90}x
 \pdfpagesattr{/Rotate 90}x
-\pdfinfo{/Title (x)}\pdfnames{x}\pdftrailer{/X 1}x
 \pdfliteral{0 0 999 999 re f}x
 \pdfsetmatrix{9 0 0 9}x
 \pdfcolorstack0 push{1 0 0 rg}x
-\pdfadjustspacing=2 \pdftracingfonts=1 x
 """.strip().splitlines()
 _GROWING = r"""
 \loop\iftrue\repeat
 \def\x{\x\x}\x
-\def\x{\x}\x
 \def\x{a\x}\x
-\def\a{xx}\def\b{\a\a\a\a\a\a\a\a}\def\c{\b\b\b\b\b\b\b\b}\def\d{\c\c\c\c\c\c\c\c}\def\e{\d\d\d\d\d\d\d\d}\e\e\e\e
-\edef\x{x}\loop\edef\x{\x\x}\iftrue\repeat
 \loop\immediate\write-1{flood}\iftrue\repeat
 \loop\typeout{flood of the terminal and of the log}\iftrue\repeat
 \newcount\n \loop\immediate\openout3=f\the\n\immediate\write3{flood}\advance\n1 \ifnum\n<1000000\repeat
-\newcount\n \loop\shipout\hbox{x}\advance\n1 \ifnum\n<1000000\repeat
-\newcount\n \loop\advance\n1 \expandafter\gdef\csname x\the\n\endcsname{x}\ifnum\n<9999999\repeat
 \rule{1000000pt}{1000000pt}
 \rule{16000pt}{16000pt}
 \hspace{16000pt}x\hspace{16000pt}x\hspace{16000pt}x
@@ -279,21 +215,13 @@ _GROWING = r"""
 \begin{array}{*{+77777}{c}}x\end{array}
 \begin{array}{c*{77777}{c}}x\end{array}
 \begin{array}{*{"FFFF}{c}}x\end{array}
-\begin{array}{*{`z}{*{`z}{*{`z}{c}}}}x\end{array}
-\begin{array}{*9{*9{*9{*9{*9c}}}}}x\end{array}
 \begin{array}{c}\multicolumn{"7FFF}{c}{x}\end{array}
 \begin{array}{c}\cline{1-99999}x\end{array}
 \begin{alignedat}{99999}x\end{alignedat}
 \phantom{\phantom{\phantom{\phantom{\phantom{\phantom{\phantom{\phantom{\phantom{\phantom{\phantom{x}}}}}}}}}}}
 \text{\ensuremath{\text{\ensuremath{\text{\ensuremath{\text{\ensuremath{\text{\ensuremath{\text{x}}}}}}}}}}}
 \pmb{\pmb{\pmb{\pmb{\pmb{\pmb{\pmb{\pmb{x}}}}}}}}
-\openin5=formulas.tex \loop\ifeof5\else\repeat
-\loop\message{x}\iftrue\repeat
-\newcount\n \loop\advance\n1 \hbox to 99pt{}\ifnum\n<99999999\repeat
-\newcount\n \loop\advance\n1 \font\f=cmr10 at \n sp \ifnum\n<99999\repeat x
 \setbox0\hbox{x}\loop\setbox0\hbox{\copy0\copy0}\iftrue\repeat
-\toks0{x}\loop\toks0\expandafter{\the\expandafter\toks\expandafter0\the\toks0}\iftrue\repeat
-\count0=1 \loop\multiply\count0 2 \iftrue\repeat
 """.strip().splitlines()
 GROW = [
     *_GROWING,
@@ -323,6 +251,11 @@ def all_attacks(folder):
     return attacks
 
 
+def tells_secret(content):
+    """Whether a part of the canary stands in some bytes: TeX corrects the place of a digit now and then."""
+    return any(SECRET[start : start + 9].encode() in content for start in range(len(SECRET) - 8))
+
+
 def attempt(formulas, *, timeout_s=1):
     """Render formulas with good ones between them; tell what became of each, and what leaked or changed."""
     from i2l.images import tex
@@ -332,7 +265,7 @@ def attempt(formulas, *, timeout_s=1):
 
     def watched(source, **options):
         result = run_pdflatex(source, **options)
-        if SECRET.encode() in result.said.encode() + result.pdf:
+        if tells_secret(result.said.encode() + result.pdf):
             leaks.append(source)
         return result
 
