@@ -307,7 +307,12 @@ def test_damaged_work_is_noticed_when_a_build_goes_on(small_build, sources, tmp_
     assert {path.parent.name for path in parts} >= {"counts", "lines", "normalized", "selected", "rendered"}
     for path in parts[:: max(1, len(parts) // 12)]:
         content = path.read_bytes()
-        for changed in (content[:40] + bytes([content[40] ^ 1]) + content[41:], content[:-1], content[:7], b""):
+        for changed in (
+            content[:40] + bytes([content[40] ^ 1]) + content[41:],
+            content[:-1],
+            content[:7],
+            b"",
+        ):
             path.write_bytes(changed)
             with pytest.raises(BuildError, match=rf"{path.parent.name}/{path.name} is missing or damaged"):
                 read_part(path)

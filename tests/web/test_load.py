@@ -14,6 +14,7 @@ import time
 import httpx2
 import pytest
 
+from benchmarks.siege import allow_connections, besiege, besieged_server
 from i2l.errors import I2LError
 from i2l.web.problems import ProblemError
 from i2l.web.uploads import UploadBudget
@@ -243,6 +244,20 @@ def test_more_uploads_than_there_is_memory_for(server):
 
 def read_one(server):
     return httpx2.post(f"{server.address}/api/read", content=IMAGES["a"], headers=HEADERS).status_code
+
+
+@pytest.mark.slow
+def test_a_siege(model):
+    """1,000 half requests that come back and 100 MB of headers beside 16 ordinary clients."""
+    allow_connections(4096)
+    with besieged_server(["--model", str(model), "--threads", "1", "--timeout", "120"]) as server:
+        images = list(IMAGES.values())
+        tally, besiegers = asyncio.run(besiege(server.port, images, seconds=20))
+        assert besiegers.half_requests >= 1000
+        assert set(tally.statuses) == {200}, tally.statuses
+        assert tally.statuses[200] >= 16
+        assert server.memory_mb() < 500
+        assert server.log.stat().st_size < 100_000
 
 
 @pytest.mark.slow
