@@ -81,8 +81,8 @@ def find_damage(folder: Path, names: Iterable[str]) -> str | None:
                 return f"{path} is missing. Copy or write the folder again."
             if name in sums and file_checksum(path) != sums[name]:
                 return (
-                    f"{path} is damaged: its content is not the one that {CHECKSUMS} was written for. Copy or "
-                    f"write the folder again; if you changed the file yourself, delete {CHECKSUMS}."
+                    f"{path} is damaged: its content is not the one that {CHECKSUMS} was written for. "
+                    f"Copy or write the folder again; if you changed the file yourself, delete {CHECKSUMS}."
                 )
     except (OSError, ValueError) as error:
         return f"{folder / CHECKSUMS} cannot be compared with the files: {error}"

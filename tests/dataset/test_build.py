@@ -303,7 +303,7 @@ def test_damaged_work_is_noticed_when_a_build_goes_on(small_build, sources, tmp_
         with pytest.raises(KeyboardInterrupt):
             small_build(sources)
     folder = tmp_path / ".out.work"
-    parts = [path for path in sorted(folder.rglob("*.arrow"))]
+    parts = sorted(folder.rglob("*.arrow"))
     assert {path.parent.name for path in parts} >= {"counts", "lines", "normalized", "selected", "rendered"}
     for path in parts[:: max(1, len(parts) // 12)]:
         content = path.read_bytes()

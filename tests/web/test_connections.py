@@ -1,4 +1,4 @@
-"""Connections that are slow, long, many or wrong, against uvicorn with our limits around a small application."""
+"""Connections that are slow, long, many or wrong, against uvicorn with our limits around an application."""
 
 import asyncio
 import contextlib

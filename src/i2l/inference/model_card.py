@@ -51,7 +51,7 @@ def write_model_card(folder: ModelFolder, parity: ParityResult, *, name: str) ->
 
 
 def update_model_card(path: Path) -> None:
-    """Have the card of a folder, if there is one, say how the model is calibrated now; renew the checksums."""
+    """Have the card of a folder, if there is one, say how the model is calibrated now; renew its checksum."""
     card = path / CARD
     if card.is_file():
         lines = card.read_text(encoding="utf-8").split("\n")
