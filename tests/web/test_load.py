@@ -332,5 +332,5 @@ def test_a_missing_extra_is_said(monkeypatch):
     from i2l.cli.serve import serve as command
 
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(I2LError, match=r"i2l\[serve\]"):
+    with pytest.raises(I2LError, match=r"\[serve\]"):
         command()
