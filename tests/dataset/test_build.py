@@ -264,7 +264,7 @@ def test_shares_must_leave_something_for_training(sources, tmp_path):
 def test_an_engine_that_is_not_installed_leaves_nothing(fake_tex, sources, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     before = set(tmp_path.iterdir())
-    with pytest.raises(MissingDependencyError, match=r"i2l\[cluster\]"):
+    with pytest.raises(MissingDependencyError, match=r"\[cluster\]"):
         build_dataset(
             sources,
             out=tmp_path / "out",
