@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,17 +80,26 @@ def besieged_server(arguments: Sequence[str]) -> Iterator[BesiegedServer]:
             process.wait()
 
 
+@contextlib.asynccontextmanager
+async def connected(port: int) -> AsyncIterator[asyncio.StreamWriter]:
+    """Open a connection, and leave nothing of it."""
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        yield writer
+    finally:
+        writer.transport.abort()
+
+
 async def send_half(port: int, until: float, besiegers: Besiegers) -> None:
     """Send half a request and a byte every now and then; come back when cut off."""
     while time.monotonic() < until:
         with contextlib.suppress(OSError):
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-            besiegers.half_requests += 1
-            writer.write(HALF)
-            while time.monotonic() < until and not writer.transport.is_closing():
-                await asyncio.sleep(0.5)
-                writer.write(b"x")
-            writer.close()
+            async with connected(port) as writer:
+                besiegers.half_requests += 1
+                writer.write(HALF)
+                while time.monotonic() < until and not writer.transport.is_closing():
+                    await asyncio.sleep(0.5)
+                    writer.write(b"x")
         await asyncio.sleep(0.1)
 
 
@@ -98,16 +107,15 @@ async def send_headers(port: int, until: float, total_bytes: int, besiegers: Bes
     """Send heads that do not end, on as many connections as it takes."""
     while besiegers.header_bytes < total_bytes and time.monotonic() < until:
         with contextlib.suppress(OSError):
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(LONG)
-            for _ in range(1000):
-                if writer.transport.is_closing() or time.monotonic() >= until:
-                    break
-                writer.write(PIECE)
-                async with asyncio.timeout(2):
-                    await writer.drain()
-                besiegers.header_bytes += len(PIECE)
-            writer.close()
+            async with connected(port) as writer:
+                writer.write(LONG)
+                for _ in range(1000):
+                    if writer.transport.is_closing() or time.monotonic() >= until:
+                        break
+                    writer.write(PIECE)
+                    besiegers.header_bytes += len(PIECE)
+                    async with asyncio.timeout(2):
+                        await writer.drain()
 
 
 async def besiege(
@@ -133,6 +141,7 @@ async def besiege(
     for task in hostile:
         task.cancel()
     await asyncio.gather(*hostile, return_exceptions=True)
+    await asyncio.sleep(0.5)  # until the last connections are closed
     return tally, besiegers
 
 

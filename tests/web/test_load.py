@@ -230,7 +230,7 @@ def test_who_only_says_that_much_will_come_shuts_nobody_out(server):
 
 
 def test_more_uploads_than_there_is_memory_for(server):
-    """Nineteen megabytes each, all but a little of it sent: one too many is refused, and the small are read."""
+    """Nineteen megabytes each, all but a little of it sent: one too many is refused, small ones are read."""
     head = (
         f"POST /api/read HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Type: image/png\r\n"
         "Content-Length: 19500000\r\n\r\n"
