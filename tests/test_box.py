@@ -9,13 +9,17 @@ import numpy as np
 import pytest
 
 from i2l import Reader
+from i2l.files import CHECKSUMS
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.spelling import respell, without_outer_space
+from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.render import render_formulas
 from i2l.images.styles import PAPER
 from i2l.inference.decoding import BeamOptions, Hypothesis
-from i2l.inference.model_folder import BUNDLED, bundled_models
+from i2l.inference.loading import load_model
+from i2l.inference.model_folder import BUNDLED, ModelError, bundled_models, check_model_folder
 from i2l.inference.unread import MUCH
+from tests.damage import copy_folder, damages
 
 MAX_BYTES = 32 * 2**20
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -154,3 +158,28 @@ def test_it_needs_no_torch():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.startswith(r"\sqrt{a^{2} + b^{2}}")
+
+
+def test_its_checksums_are_those_of_its_files():
+    """Whoever changes a file of the box writes them again: i2l.files.write_checksums(folder)."""
+    for name in bundled_models():
+        check_model_folder(BUNDLED / name)
+        assert (BUNDLED / name / CHECKSUMS).is_file()
+
+
+def test_whatever_is_damaged_in_a_model_is_named(tmp_path):
+    folder = copy_folder(BUNDLED / "pinpoint", tmp_path / "model")
+    names = set()
+    for name in damages(folder):
+        names.add(name)
+        with pytest.raises(ModelError) as caught:
+            check_model_folder(folder)
+        assert name in str(caught.value) or name == CHECKSUMS
+        assert "\n" not in str(caught.value)
+    assert len(names) == 7
+    vocabulary = Vocabulary.load(folder / "vocab.json")
+    Vocabulary((*vocabulary.tokens[:2], *vocabulary.tokens[:1:-1])).save(folder / "vocab.json")
+    with pytest.raises(ModelError, match=r"vocab\.json is damaged"):
+        load_model(folder)
+    (folder / CHECKSUMS).unlink()
+    assert load_model(folder, threads=1).vocabulary.tokens[2] == vocabulary.tokens[-1], "as before"

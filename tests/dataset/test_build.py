@@ -8,14 +8,16 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import i2l.files
+from i2l.dataset import build as build_module
 from i2l.dataset import stages, work
 from i2l.dataset.build import BuildOptions, EngineOptions, build_dataset
 from i2l.dataset.sources import text_sources
-from i2l.dataset.work import BuildError, WorkFolder
+from i2l.dataset.work import BuildError, WorkFolder, read_part
 from i2l.errors import MissingDependencyError
 from i2l.formulas.lines import LinesError
 from tests.dataset.fakes import RECIPE, fake_render, folder_bytes
@@ -287,7 +289,7 @@ def test_shares_must_leave_something_for_training(sources, tmp_path):
 def test_an_engine_that_is_not_installed_leaves_nothing(fake_tex, sources, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     before = set(tmp_path.iterdir())
-    with pytest.raises(MissingDependencyError, match=r"i2l\[cluster\]"):
+    with pytest.raises(MissingDependencyError, match=r"\[cluster\]"):
         build_dataset(
             sources,
             out=tmp_path / "out",
@@ -308,11 +310,61 @@ def test_macros_are_written_out(small_build, tmp_path):
 def test_the_card_checks_its_files(small_build, sources):
     dataset = small_build(sources)
     dataset.verify()
-    names = {name for name in folder_bytes(dataset.path) if name != "dataset.json"}
+    names = {name for name in folder_bytes(dataset.path) if name not in ("dataset.json", "SHA256SUMS")}
     assert set(json.loads((dataset.path / "dataset.json").read_text())["sha256"]) == names
     (dataset.path / "vocab.json").write_text("{}")
     with pytest.raises(work.I2LError, match=r"vocab\.json is missing or damaged"):
         dataset.verify()
+
+
+def test_damaged_work_is_noticed_when_a_build_goes_on(small_build, sources, tmp_path, monkeypatch):
+    whole = folder_bytes(small_build(sources, out="whole").path)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as context:
+        context.setattr(build_module, "write_report", stop)
+        with pytest.raises(KeyboardInterrupt):
+            small_build(sources)
+    folder = tmp_path / ".out.work"
+    parts = sorted(folder.rglob("*.arrow"))
+    assert {path.parent.name for path in parts} >= {"counts", "lines", "normalized", "selected", "rendered"}
+    for path in parts[:: max(1, len(parts) // 12)]:
+        content = path.read_bytes()
+        for changed in (
+            content[:40] + bytes([content[40] ^ 1]) + content[41:],
+            content[:-1],
+            content[:7],
+            b"",
+        ):
+            path.write_bytes(changed)
+            with pytest.raises(BuildError, match=rf"{path.parent.name}/{path.name} is missing or damaged"):
+                read_part(path)
+        path.write_bytes(content)
+    plan = (folder / "plan.json").read_bytes()
+    (folder / "plan.json").write_bytes(plan[:-9])
+    with pytest.raises(BuildError, match=r"plan\.json is damaged"):
+        small_build(sources)
+    (folder / "plan.json").write_bytes(plan)
+    (rendered,) = folder.glob("rendered/000000.arrow")
+    content = bytearray(rendered.read_bytes())
+    content[len(content) // 2] ^= 1
+    rendered.write_bytes(content)
+    with pytest.raises(BuildError, match=r"rendered/000000\.arrow is missing or damaged"):
+        small_build(sources)
+    content[len(content) // 2] ^= 1
+    rendered.write_bytes(content)
+    (shard,) = folder.glob("result/data/train-*")
+    shard.write_bytes(shard.read_bytes()[:-1])
+    assert folder_bytes(small_build(sources).path) == whole, "a file of the result is written again"
+
+
+def test_work_of_an_earlier_version_is_read(tmp_path):
+    table = pa.table({"a": [1, 2, 3]})
+    work.write_part(tmp_path / "new.arrow", table)
+    (tmp_path / "old.arrow").write_bytes((tmp_path / "new.arrow").read_bytes()[:-32])
+    assert read_part(tmp_path / "old.arrow") == read_part(tmp_path / "new.arrow") == table
 
 
 def test_boxes_come_back_as_they_were(small_build, sources):

@@ -8,6 +8,7 @@ import pytest
 from i2l.dataset.format import DatasetReader
 from i2l.dataset.pixels import DatasetError
 from i2l.dataset.sources import text_sources
+from tests.damage import damages
 
 
 @pytest.fixture
@@ -45,10 +46,41 @@ def test_what_is_no_dataset_is_refused(dataset, tmp_path):
     (dataset.path / "data/val-00000-of-00001.parquet").unlink()
     with pytest.raises(DatasetError, match=r"missing: .*val-00000"):
         dataset.split("val")
+    (dataset.path / "SHA256SUMS").unlink()
     card = dataset.path / "dataset.json"
     card.write_text(json.dumps(json.loads(card.read_text()) | {"format": "i2l-dataset-0"}))
     with pytest.raises(DatasetError, match="of this version"):
         DatasetReader(dataset.path)
+
+
+def use(path):
+    """Read all that a dataset has."""
+    reader = DatasetReader(path)
+    assert reader.vocabulary
+    assert all(reader.split(name).formulas for name in reader.splits)
+    reader.verify()
+
+
+def test_every_damaged_file_is_named(dataset):
+    use(dataset.path)
+    seen = set()
+    for name in damages(dataset.path):
+        seen.add(name)
+        with pytest.raises(DatasetError) as caught:
+            use(dataset.path)
+        assert name in str(caught.value) or name == "SHA256SUMS"
+        assert "\n" not in str(caught.value)
+    assert {"dataset.json", "vocab.json", "README.md", "data/train-00000-of-00001.parquet"} < seen
+
+
+def test_a_damaged_split_is_not_read(dataset):
+    """A byte within the pixels or the formulas, which Parquet itself does not notice."""
+    [file] = (dataset.path / "data").glob("train-*")
+    content = bytearray(file.read_bytes())
+    content[len(content) // 3] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(DatasetError, match=r"train-00000-of-00001\.parquet is missing or damaged"):
+        DatasetReader(dataset.path).split("train")
 
 
 def test_a_damaged_file_is_named(dataset):
@@ -56,7 +88,10 @@ def test_a_damaged_file_is_named(dataset):
     assert len(split.sizes) == len(split._places[1])  # read before the damage
     [file] = (dataset.path / "data").glob("train-*")
     file.write_bytes(file.read_bytes()[:-9])
-    with pytest.raises(DatasetError, match=r"train-00000-of-00001\.parquet is damaged"):
+    with pytest.raises(
+        DatasetError,
+        match=r"is damaged.*train-00000-of-00001\.parquet|train-00000-of-00001\.parquet is damaged",
+    ):
         split.pixels([0])
 
 

@@ -5,6 +5,8 @@ import pytest
 import torch
 
 from i2l.config import ModelConfig
+from i2l.errors import I2LError
+from i2l.files import write_checksums
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.model import checkpoint as module
 from i2l.model.checkpoint import (
@@ -20,6 +22,7 @@ from i2l.model.checkpoint import (
 )
 from i2l.model.recognizer import Recognizer
 from i2l.model.transport import join_checkpoint, pack_checkpoint
+from tests.damage import damages
 
 CONFIG = {"model": {"lstm_units": 4}, "objective": {}, "training": {"seed": 1}}
 VOCABULARY = Vocabulary.from_formula_tokens(["a", "b", "\\frac"])
@@ -95,6 +98,7 @@ def test_wrong_checkpoints_say_what_is_wrong(tmp_path):
     with pytest.raises(CheckpointError, match="weights only"):
         found.load_training_state()
     config = json.loads((tmp_path / "c" / "config.json").read_text())
+    (tmp_path / "c" / "SHA256SUMS").unlink()
     (tmp_path / "c" / "config.json").write_text(json.dumps(config | {"format": "i2l-checkpoint-99"}))
     with pytest.raises(CheckpointError, match=r"i2l-checkpoint-99.*reads 'i2l-checkpoint-1'"):
         read_checkpoint(tmp_path / "c")
@@ -158,10 +162,95 @@ def test_packed_weights_come_back(tmp_path, precision):
         else:
             largest = expected.flatten(1).abs().amax(dim=1, keepdim=True)
             assert ((rows - expected.flatten(1)).abs() <= largest / 254 * 1.0001).all()
-    parts[1].write_bytes(b"x" + parts[1].read_bytes()[1:])
-    with pytest.raises(CheckpointError, match="missing or damaged"):
-        join_checkpoint(tmp_path / "packed", tmp_path / "again")
+    for name in damages(tmp_path / "packed"):
+        with pytest.raises(CheckpointError, match=rf"{name} is damaged|SHA256SUMS"):
+            join_checkpoint(tmp_path / "packed", tmp_path / "again")
     parts[1].unlink()
     with pytest.raises(CheckpointError, match="missing or damaged"):
         join_checkpoint(tmp_path / "packed", tmp_path / "again")
     assert not (tmp_path / "again").exists()
+
+
+def use(path):
+    """Read all that a checkpoint has."""
+    found = read_checkpoint(path)
+    found.load_weights()
+    found.load_training_state()
+
+
+def test_whatever_is_damaged_is_named(tmp_path):
+    """A byte that was flipped in the weights, or two tokens that changed places, used to go unnoticed."""
+    save(tmp_path / "c", metrics={"bleu": 0.5}, training_state={"optimizer": {"step": torch.tensor(3.0)}})
+    use(tmp_path / "c")
+    count = 0
+    for name in damages(tmp_path / "c"):
+        count += 1
+        with pytest.raises(CheckpointError, match=rf"{name}|SHA256SUMS") as caught:
+            use(tmp_path / "c")
+        assert name in str(caught.value) or name == "SHA256SUMS"
+        assert "\n" not in str(caught.value)
+    assert count == 24
+    use(tmp_path / "c")
+    reversed_tokens = Vocabulary((*VOCABULARY.tokens[:2], *VOCABULARY.tokens[:1:-1]))
+    reversed_tokens.save(tmp_path / "c" / "vocab.json")
+    with pytest.raises(CheckpointError, match=r"vocab\.json is damaged"):
+        read_checkpoint(tmp_path / "c")
+
+
+def test_a_folder_of_an_earlier_version_opens_and_says_in_one_sentence_what_is_broken(tmp_path):
+    save(tmp_path / "c", training_state={"step": torch.tensor(3.0)})
+    (tmp_path / "c" / "SHA256SUMS").unlink()
+    use(tmp_path / "c")
+    for name in ("config.json", "metrics.json", "weights.safetensors", "training.pt", "vocab.json"):
+        content = (tmp_path / "c" / name).read_bytes()
+        for cut in (content[: len(content) // 2], b"", b"{}"):
+            (tmp_path / "c" / name).write_bytes(cut)
+            if (name, cut) == ("metrics.json", b"{}"):
+                continue
+            with pytest.raises(I2LError) as caught:
+                use(tmp_path / "c")
+            assert "\n" not in str(caught.value)
+        (tmp_path / "c" / name).write_bytes(content)
+
+
+class Evil:
+    """What runs when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (str(self.path), "w"))
+
+
+def test_a_training_state_cannot_run_anything(tmp_path):
+    save(tmp_path / "c", training_state={})
+    torch.save({"optimizer": Evil(tmp_path / "ran")}, tmp_path / "c" / "training.pt")
+    write_checksums(tmp_path / "c")
+    with pytest.raises(CheckpointError, match=r"Cannot read .*training\.pt"):
+        read_checkpoint(tmp_path / "c").load_training_state()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_everything_is_on_the_disk_before_it_gets_its_name(tmp_path, monkeypatch):
+    """A machine that loses power must not find a folder under its name with files that are not there yet."""
+    happened = []
+    fsync, rename = os.fsync, type(tmp_path).rename
+
+    def note_fsync(descriptor):
+        happened.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+        fsync(descriptor)
+
+    def note_rename(self, target):
+        happened.append("renamed")
+        return rename(self, target)
+
+    monkeypatch.setattr(module.os, "fsync", note_fsync)
+    monkeypatch.setattr(type(tmp_path), "rename", note_rename)
+    save(tmp_path / "c", training_state={"a": 1})
+    before, after = happened[: happened.index("renamed")], happened[happened.index("renamed") :]
+    files = {"weights.safetensors", "config.json", "vocab.json", "metrics.json", "training.pt", "SHA256SUMS"}
+    assert {name for name in before if not name.endswith(".partial")} >= files
+    assert before[-1].startswith("c.")
+    assert before[-1].endswith(".partial"), "the folder after its files"
+    assert after == ["renamed", tmp_path.name]

@@ -184,6 +184,7 @@ def test_a_run_from_before_a_setting_existed_goes_on(tmp_path, dataset):
     for section, name in (("model", "network"), ("model", "depths"), ("training", "emphasis")):
         del content[section][name]
     file.write_text(json.dumps(content))
+    (file.parent / "SHA256SUMS").unlink()
     assert train(dataset, out=run, config=small_config(max_steps=4), options=CPU).step == 4
     emphasis = small_config(max_steps=6, emphasis=["memory=2"])
     with pytest.raises(CheckpointError, match=r"training\.emphasis was"):

@@ -157,6 +157,48 @@ def test_an_endless_upload_is_stopped(client):
     assert sent < 10**8
 
 
+def test_an_image_in_pieces_of_a_few_bytes(client):
+    def pieces():
+        for start in range(0, len(IMAGE), 7):
+            yield IMAGE[start : start + 7]
+
+    answer = post(client, content=pieces(), headers={"Content-Type": "image/png"})
+    assert answer.json()["latex"] == "x^{2} = y"
+
+
+@pytest.mark.parametrize("path", ["/api/read", "/api/read/batch"])
+@pytest.mark.parametrize("kind", ["files", "data"])
+def test_a_form_of_a_thousand_parts_is_refused(client, path, kind):
+    one = {
+        "files": 'Content-Disposition: form-data; name="file"; filename="a"',
+        "data": 'Content-Disposition: form-data; name="a"',
+    }
+    parts = "".join(f"--b\r\n{one[kind]}\r\n\r\nx\r\n" for _ in range(1000)) + "--b--\r\n"
+    headers = {"Content-Type": "multipart/form-data; boundary=b"}
+    answer = client.post(path, content=parts.encode(), headers=headers)
+    assert (answer.status_code, answer.json()["type"]) == (400, "/docs#malformed")
+    assert "Too many" in answer.json()["detail"]
+
+
+def test_a_part_with_an_endless_head_is_refused(client):
+    body = b"--b\r\nContent-Disposition: form-data; name=" + b"x" * 1_000_000
+    headers = {"Content-Type": "multipart/form-data; boundary=b"}
+    assert client.post("/api/read", content=body, headers=headers).status_code in (400, 422)
+
+
+def test_a_formula_too_large_for_the_model_is_too_large(client):
+    """Not a wrong request: the same picture would be read by a model with a larger canvas."""
+    wide = np.full((200, 6000), 255, np.uint8)
+    for left in range(20, 5900, 40):
+        wide[60:140, left : left + 6] = 0
+        wide[60:66, left : left + 24] = 0
+    file = io.BytesIO()
+    Image.fromarray(wide).save(file, "PNG")
+    answer = post(client, **as_raw(file.getvalue(), scale=1))
+    assert (answer.status_code, answer.json()["type"]) == (413, "/docs#too-large")
+    assert "Crop" in answer.json()["detail"]
+
+
 @pytest.mark.parametrize(
     "method_and_path", ["GET /nothing", "GET /../pyproject.toml", "DELETE /api/read", "GET /api/read"]
 )

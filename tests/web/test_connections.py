@@ -1,4 +1,4 @@
-"""Connections that are slow, long, many or wrong, against uvicorn with our limits around a small application."""
+"""Connections that are slow, long, many or wrong, against uvicorn with our limits around an application."""
 
 import asyncio
 import contextlib
@@ -220,7 +220,12 @@ def test_pipelined_requests():
 
 def test_what_is_no_request_is_a_problem():
     with serving() as (port, _):
-        for nonsense in (b"\x16\x03\x01\x02\x00\x01", b"hello\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\0" * 99):
+        for nonsense in (
+            b"\x16\x03\x01\x02\x00\x01",
+            b"hello\r\n\r\n",
+            b"GET / HTTP/9.9\r\n\r\n",
+            b"\0" * 99,
+        ):
             status, body = ask(port, nonsense)
             assert (status, json.loads(body)["type"]) == (400, "/docs#malformed")
 

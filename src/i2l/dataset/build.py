@@ -1,6 +1,5 @@
 """Formulas to a dataset: the stages in their order, each taken up where an earlier run left it."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -195,8 +194,8 @@ class _Build:
 
     def cut_lines(self) -> LineNames:
         """Copy the inputs into parts of equal length, so that any worker can read any part."""
-        done = self.folder.path / "lines.json"
-        if not done.exists():
+        counts = self.folder.part("counts", 0)
+        if not counts.exists():
             check_styles(self.options.recipe.styles)  # before any work, and once
             num_lines = [0] * len(self.sources)
             with origins_writer(self.folder.result, self.sources) as write_origin:
@@ -205,9 +204,8 @@ class _Build:
                 while rows := list(islice(lines, self.options.part_lines)):
                     write_part(self.folder.part("lines", index), pa.Table.from_pylist(rows, schema=LINES))
                     index += 1
-            with atomic_write(done) as file:
-                json.dump(num_lines, file)
-        num_lines = json.loads(done.read_text(encoding="utf-8"))
+            write_part(counts, pa.table({"lines": pa.array(num_lines, pa.int64())}))
+        num_lines = read_part(counts)["lines"].to_pylist()
         if sum(num_lines) == 0:
             raise BuildError("The inputs hold no lines.")
         names = [source.name for source in self.sources]
@@ -239,12 +237,13 @@ class _Build:
                 advance(sizes[part])
 
     def run_files(self, title: str, files: Sequence[str], task: Callable[[int], None]) -> None:
-        """Run a stage over the files of the result that are still missing."""
-        missing = [index for index, name in enumerate(files) if not (self.folder.result / name).exists()]
+        """Run a stage over the files of the result that are still missing, or not as they were written."""
+        missing = [index for index, name in enumerate(files) if not self.folder.is_written(name)]
         with self.progress.stage(
             title, total=len(files), unit="files", done=len(files) - len(missing)
         ) as advance:
-            for _ in self.engine.run(task, missing):
+            for index in self.engine.run(task, missing):
+                self.folder.note_written(files[index])
                 advance(1)
 
     def select(self) -> None:

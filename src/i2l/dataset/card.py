@@ -14,7 +14,7 @@ from i2l.dataset.settle import KEPT, NO_SPLIT, RARE, Settlement
 from i2l.dataset.sources import file_sha256
 from i2l.dataset.stages import TOO_HIGH, TOO_WIDE
 from i2l.dataset.work import Plan
-from i2l.files import atomic_write
+from i2l.files import CHECKSUMS, atomic_write, write_checksums
 
 Card = dict[str, Any]
 
@@ -166,12 +166,14 @@ Frequencies and vocabulary come from the training split alone.
 
 
 def write_card(result: Path, card: Card) -> None:
-    """Write `dataset.json`, with the checksum of every other file; it comes last."""
-    files = sorted(path for path in result.rglob("*") if path.is_file() and path.name != CARD_FILE)
+    """Write `dataset.json`, with the checksum of every other file, and then its own beside it."""
+    no_part = (CARD_FILE, CHECKSUMS)
+    files = sorted(path for path in result.rglob("*") if path.is_file() and path.name not in no_part)
     checksums = {path.relative_to(result).as_posix(): file_sha256(path) for path in files}
     with atomic_write(result / CARD_FILE) as file:
         json.dump(card | {"sha256": checksums}, file, indent=1)
         file.write("\n")
+    write_checksums(result)
 
 
 def _verdict_rows(verdicts: Mapping[str, Mapping[str, int]]) -> list[list[object]]:

@@ -25,6 +25,7 @@ from i2l.dataset.pixels import (
     pixel_offsets,
 )
 from i2l.dataset.sources import file_sha256
+from i2l.files import find_damage
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.rasterize import Pixels
 
@@ -46,6 +47,7 @@ class DatasetReader:
             DatasetError: if there is no dataset of this version.
         """
         self.path = Path(path)
+        self._require_whole(CARD_FILE)
         try:
             self.card: dict[str, Any] = json.loads((self.path / CARD_FILE).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
@@ -61,17 +63,22 @@ class DatasetReader:
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The tokens of the training split."""
+        self._require_whole(VOCABULARY_FILE)
         return Vocabulary.load(self.path / VOCABULARY_FILE)
 
     def split(self, name: str) -> "Split":
         """Open a split.
 
         Raises:
-            DatasetError: if the dataset has no such split, or lacks files of it.
+            DatasetError: if the dataset has no such split, or lacks files of it, or one has changed.
         """
         if name not in self.splits:
             raise DatasetError(f"{self.path} has no split {name!r}; it has: {', '.join(self.splits)}.")
-        return Split(self.path, self.card["splits"][name]["files"])
+        files = self.card["splits"][name]["files"]
+        for file in files:
+            if (self.path / file).is_file():
+                self._compare(file)
+        return Split(self.path, files)
 
     def verify(self) -> None:
         """Compare every file with its checksum in the card.
@@ -79,11 +86,18 @@ class DatasetReader:
         Raises:
             DatasetError: if a file is missing or has changed.
         """
-        for name, checksum in self.card["sha256"].items():
-            if not (self.path / name).is_file() or file_sha256(self.path / name) != checksum:
-                raise DatasetError(
-                    f"{self.path / name} is missing or damaged; build or copy the dataset again."
-                )
+        for name in self.card["sha256"]:
+            self._compare(name)
+        self._require_whole(CARD_FILE, *self.card["sha256"])
+
+    def _compare(self, name: str) -> None:
+        path = self.path / name
+        if not path.is_file() or file_sha256(path) != self.card["sha256"][name]:
+            raise DatasetError(f"{path} is missing or damaged; build or copy the dataset again.")
+
+    def _require_whole(self, *names: str) -> None:
+        if damage := find_damage(self.path, names):
+            raise DatasetError(damage)
 
 
 class Split:

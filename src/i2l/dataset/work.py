@@ -7,6 +7,7 @@ file is there is done, so a build that was killed goes on where it stopped. The 
 
 import errno
 import fcntl
+import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,10 @@ from typing import Any
 import pyarrow as pa
 
 from i2l.errors import I2LError
-from i2l.files import atomic_write
+from i2l.files import atomic_write, file_checksum
+
+_DIGEST_BYTES = hashlib.sha256().digest_size
+_ARROW_END = b"ARROW1"
 
 Plan = dict[str, Any]
 
@@ -51,6 +55,19 @@ class WorkFolder:
         """Room for temporary files of the local workers; emptied at every start."""
         return self.path / "scratch"
 
+    def note_written(self, name: str) -> None:
+        """Note that a file of the result is done, with its checksum."""
+        with atomic_write(self._note(name)) as file:
+            file.write(file_checksum(self.result / name))
+
+    def is_written(self, name: str) -> bool:
+        """Say whether a file of the result is done, and still as it was written."""
+        path, note = self.result / name, self._note(name)
+        return path.is_file() and note.is_file() and note.read_bytes() == file_checksum(path).encode()
+
+    def _note(self, name: str) -> Path:
+        return self.path / "written" / f"{name.replace('/', '-')}.sha256"
+
     @contextmanager
     def claimed(self, plan: Plan) -> Iterator[None]:
         """Hold the folder for one build of this plan: create it, or take up what an earlier run left.
@@ -76,7 +93,13 @@ class WorkFolder:
     def _check_plan(self, plan: Plan) -> None:
         path = self.path / "plan.json"
         if path.exists():
-            differing = plan_differences(json.loads(path.read_text(encoding="utf-8")), plan)
+            try:
+                old = json.loads(path.read_text(encoding="utf-8"))
+            except ValueError as error:
+                raise BuildError(
+                    f"{path} is damaged; delete the folder {self.path} and build again."
+                ) from error
+            differing = plan_differences(old, plan)
             if differing:
                 raise BuildError(
                     f"{self.path} holds an unfinished build that differs in: {', '.join(differing)}. "
@@ -110,15 +133,38 @@ def _flatten(value: object, prefix: str = "") -> Iterator[tuple[str, object]]:
 
 
 def write_part(path: Path, table: pa.Table) -> None:
-    """Write a table so that `read_part` can map it into memory."""
-    with atomic_write(path, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+    """Write a table so that `read_part` can map it into memory, with its checksum after it."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
+    content = sink.getvalue()
+    with atomic_write(path, "wb") as file:
+        file.write(content)
+        file.write(hashlib.sha256(content).digest())
 
 
 def read_part(path: Path) -> pa.Table:
-    """Map a table into memory; only the columns and rows that are used get read."""
-    with pa.memory_map(str(path)) as file:
-        return pa.ipc.open_file(file).read_all()
+    """Map a table into memory, after comparing it with its checksum.
+
+    Raises:
+        BuildError: if the file has changed since it was written.
+    """
+    try:
+        with pa.memory_map(str(path)) as file:
+            content = file.read_buffer()
+        if content[-len(_ARROW_END) :].to_pybytes() != _ARROW_END:  # earlier versions wrote no checksum
+            content, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:].to_pybytes()
+            if hashlib.sha256(content).digest() != digest:
+                raise _damaged(path)
+        return pa.ipc.open_file(pa.BufferReader(content)).read_all()
+    except (OSError, pa.ArrowException) as error:
+        raise _damaged(path) from error
+
+
+def _damaged(path: Path) -> BuildError:
+    return BuildError(
+        f"{path} is missing or damaged; delete the folder {path.parent.parent} and build again."
+    )
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any, Final
 from i2l.errors import I2LError
 from i2l.evaluation.image_match import Pixels
 from i2l.evaluation.results import hash_files
+from i2l.files import CHECKSUMS
 from i2l.images.canvas import FRAME_PX, place_on_canvas
 from i2l.images.open import ImageSource
 from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
@@ -15,7 +16,7 @@ from i2l.inference.guards import FormulaGuard
 from i2l.inference.reader import Reader
 
 # Files of a model that change no reading.
-_NO_PART: Final = {"training.pt", "metrics.json", "README.md", "calibration.json"}
+_NO_PART: Final = {"training.pt", "metrics.json", "README.md", "calibration.json", CHECKSUMS}
 
 
 @dataclass(frozen=True)

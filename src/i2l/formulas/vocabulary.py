@@ -113,4 +113,7 @@ class Vocabulary:
             raise VocabularyError(f"Cannot read the vocabulary {path}: {error}") from error
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise VocabularyError(f"{path} is not a vocabulary of this version ({FORMAT}).")
-        return cls(content["tokens"])
+        try:
+            return cls(content["tokens"])
+        except (KeyError, TypeError, AttributeError, VocabularyError) as error:
+            raise VocabularyError(f"{path} is damaged: {error}") from error

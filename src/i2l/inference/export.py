@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from i2l.errors import I2LError, require_extra
+from i2l.files import write_checksums
 from i2l.images.canvas import WHITE
 from i2l.inference.backends import MEMORY, NEXT, START, STATE, OnnxBackend
 from i2l.inference.calibration import Calibration
@@ -140,6 +141,7 @@ def export_model(
             calibration.save(partial / CALIBRATION)
         parity = check_parity(model, OnnxBackend(read_model_folder(partial)), precision=precision)
         write_model_card(read_model_folder(partial), parity, name=out.name)
+        write_checksums(partial)
         if out.exists():
             shutil.rmtree(out)
         partial.rename(out)

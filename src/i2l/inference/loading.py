@@ -10,7 +10,14 @@ from i2l.images.scale import REFERENCE_DPI
 from i2l.inference.attention_boxes import DEFAULT_SHARE
 from i2l.inference.backends import Backend, OnnxBackend, TorchBackend
 from i2l.inference.calibration import Calibration
-from i2l.inference.model_folder import CONFIG, ENCODER, find_model, read_calibration, read_model_folder
+from i2l.inference.model_folder import (
+    CONFIG,
+    ENCODER,
+    check_model_folder,
+    find_model,
+    read_calibration,
+    read_model_folder,
+)
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,7 @@ def load_model(
             dpi=REFERENCE_DPI,
             calibration=read_calibration(checkpoint.path),
         )
+    check_model_folder(path)
     folder = read_model_folder(path)
     return LoadedModel(
         path=path,

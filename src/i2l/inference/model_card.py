@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from i2l.files import atomic_write
+from i2l.files import atomic_write, write_checksums
 from i2l.inference.calibration import Calibration
-from i2l.inference.model_folder import CARD, CONFIG, ENCODER, STEP, ModelFolder, read_calibration
+from i2l.inference.model_folder import CALIBRATION, CARD, CONFIG, ENCODER, STEP, ModelFolder, read_calibration
 from i2l.inference.parity import ParityResult
 
 _CONFIDENCE = "- Confidence: "
@@ -51,16 +51,16 @@ def write_model_card(folder: ModelFolder, parity: ParityResult, *, name: str) ->
 
 
 def update_model_card(path: Path) -> None:
-    """Have the card of a folder, if there is one, say how the model is calibrated now."""
+    """Have the card of a folder, if there is one, say how the model is calibrated now; renew its checksum."""
     card = path / CARD
-    if not card.is_file():
-        return
-    lines = card.read_text(encoding="utf-8").split("\n")
-    changed = [
-        _confidence(read_calibration(path)) if line.startswith(_CONFIDENCE) else line for line in lines
-    ]
-    with atomic_write(card) as file:
-        file.write("\n".join(changed))
+    if card.is_file():
+        lines = card.read_text(encoding="utf-8").split("\n")
+        changed = [
+            _confidence(read_calibration(path)) if line.startswith(_CONFIDENCE) else line for line in lines
+        ]
+        with atomic_write(card) as file:
+            file.write("\n".join(changed))
+    write_checksums(path, (CALIBRATION, CARD))
 
 
 def _confidence(calibration: Calibration | None) -> str:

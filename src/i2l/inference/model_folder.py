@@ -6,6 +6,7 @@ vocab.json         the vocabulary that the output classes stand for
 config.json        format, precision, the network, the scale of the text, names, where it came from
 calibration.json   what its confidence means, how its boxes are found (absent until that has been fitted)
 README.md          the model card
+SHA256SUMS         checksums of all of these
 """
 
 import json
@@ -15,7 +16,7 @@ from typing import Any
 
 from i2l.config import ModelConfig
 from i2l.errors import I2LError
-from i2l.files import atomic_write
+from i2l.files import atomic_write, find_damage
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.calibration import Calibration
 
@@ -74,17 +75,32 @@ def read_model_folder(path: Path) -> ModelFolder:
     missing = [name for name in (ENCODER, STEP, VOCABULARY) if not (path / name).is_file()]
     if missing:
         raise ModelError(f"{path} lacks {', '.join(missing)}; copy or export the model again.")
-    return ModelFolder(
-        path=path,
-        precision=content["precision"],
-        config=ModelConfig.from_dict(content["model"]),
-        dpi=content["dpi"],
-        vocabulary=Vocabulary.load(path / VOCABULARY),
-        calibration=read_calibration(path),
-        memory_names=tuple(content["memory_names"]),
-        state_names=tuple(content["state_names"]),
-        source=content["source"],
-    )
+    try:
+        return ModelFolder(
+            path=path,
+            precision=content["precision"],
+            config=ModelConfig.from_dict(content["model"]),
+            dpi=content["dpi"],
+            vocabulary=Vocabulary.load(path / VOCABULARY),
+            calibration=read_calibration(path),
+            memory_names=tuple(content["memory_names"]),
+            state_names=tuple(content["state_names"]),
+            source=content["source"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelError(
+            f"{path / CONFIG} is damaged ({type(error).__name__}: {error}); copy or export the model again."
+        ) from error
+
+
+def check_model_folder(path: Path) -> None:
+    """Compare every file of a model folder with its checksum, if the folder has checksums.
+
+    Raises:
+        ModelError: if one has changed; the message names it.
+    """
+    if damage := find_damage(path, (CONFIG, VOCABULARY, ENCODER, STEP, CALIBRATION, CARD)):
+        raise ModelError(damage)
 
 
 def read_calibration(path: Path) -> Calibration | None:

@@ -8,6 +8,7 @@ all; the last one is the one with the most steps, the best one has the highest v
     vocab.json            the vocabulary that the output classes stand for
     metrics.json          scores of these weights on the validation split; empty if they were not validated
     training.pt           what resuming needs beyond the weights; absent in a checkpoint that only reads
+    SHA256SUMS            checksums of all of these, compared whenever one is read
 """
 
 import json
@@ -27,7 +28,7 @@ from torch import Tensor
 from i2l import __version__
 from i2l.config import ModelConfig
 from i2l.errors import I2LError
-from i2l.files import atomic_write
+from i2l.files import atomic_write, find_damage, write_checksums
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.model.build import build_network
 from i2l.model.network import Network
@@ -63,6 +64,7 @@ class Checkpoint:
         Raises:
             CheckpointError: if the file is missing or broken.
         """
+        _require_whole(self.path, WEIGHTS)
         try:
             weights: dict[str, Tensor] = load_file(self.path / WEIGHTS)
         except (OSError, SafetensorError) as error:
@@ -73,12 +75,19 @@ class Checkpoint:
         """Read what resuming needs.
 
         Raises:
-            CheckpointError: if this checkpoint carries no training state.
+            CheckpointError: if this checkpoint carries no training state, or a broken one.
         """
+        _require_whole(self.path, TRAINING)
         path = self.path / TRAINING
         if not path.is_file():
             raise CheckpointError(f"{self.path} carries weights only; training cannot go on from it.")
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        try:
+            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        except Exception as error:  # torch, pickle and zipfile each have their own for a damaged file
+            reason = str(error).partition("\n")[0]
+            raise CheckpointError(
+                f"Cannot read {path} ({type(error).__name__}: {reason}); go on from another checkpoint."
+            ) from error
         return state
 
     def require_vocabulary(self, vocabulary: Vocabulary, *, grown: bool = False) -> None:
@@ -123,6 +132,7 @@ def save_checkpoint(
         _write_json(partial / METRICS, dict(metrics))
         if training_state is not None:
             torch.save(dict(training_state), partial / TRAINING)
+        write_checksums(partial)
         for file in partial.iterdir():
             _flush(file)
         _flush(partial)
@@ -147,6 +157,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     """
     if not (path / CONFIG).is_file() and (path / "checkpoints").is_dir():
         path = best_checkpoint(path)
+    _require_whole(path, CONFIG, METRICS, VOCABULARY)
     try:
         config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
         metrics = json.loads((path / METRICS).read_text(encoding="utf-8"))
@@ -158,14 +169,17 @@ def read_checkpoint(path: Path) -> Checkpoint:
             f"{path} is of format {found!r}; this version of i2l reads {FORMAT!r}. "
             "Read it with the version that wrote it, or train again."
         )
-    return Checkpoint(
-        path=path,
-        step=config["step"],
-        git_hash=config["git_hash"],
-        config={name: config[name] for name in ("model", "objective", "training")},
-        vocabulary=Vocabulary.load(path / VOCABULARY),
-        metrics=metrics,
-    )
+    try:
+        return Checkpoint(
+            path=path,
+            step=config["step"],
+            git_hash=config["git_hash"],
+            config={name: config[name] for name in ("model", "objective", "training")},
+            vocabulary=Vocabulary.load(path / VOCABULARY),
+            metrics=metrics,
+        )
+    except KeyError as error:
+        raise CheckpointError(f"{path / CONFIG} is damaged: it lacks {error}.") from error
 
 
 def load_network(path: Path, *, device: torch.device | str = "cpu") -> tuple[Network, Checkpoint]:
@@ -238,6 +252,11 @@ def git_hash() -> str:
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
     return done.stdout.strip() or "unknown"
+
+
+def _require_whole(path: Path, *names: str) -> None:
+    if damage := find_damage(path, names):
+        raise CheckpointError(damage)
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:

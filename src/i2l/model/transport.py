@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor
 
-from i2l.files import atomic_write
+from i2l.files import atomic_write, find_damage, write_checksums
 from i2l.model.checkpoint import CONFIG, METRICS, VOCABULARY, WEIGHTS, CheckpointError, read_checkpoint
 
 MAX_PART_BYTES = 15 * 2**20
@@ -48,6 +48,7 @@ def pack_checkpoint(
         parts.append(packed / f"weights.part-{len(parts):03d}")
         with atomic_write(parts[-1], "wb") as file:
             file.write(content[start : start + max_part_bytes])
+    write_checksums(packed)
     return parts
 
 
@@ -57,7 +58,10 @@ def join_checkpoint(packed: Path, checkpoint: Path) -> None:
     Raises:
         CheckpointError: if a part is missing or damaged.
     """
-    joined = b"".join(path.read_bytes() for path in sorted(packed.glob("weights.part-*")))
+    parts = sorted(packed.glob("weights.part-*"))
+    if damage := find_damage(packed, [part.name for part in parts]):
+        raise CheckpointError(damage)
+    joined = b"".join(part.read_bytes() for part in parts)
     content, digest = joined[:-DIGEST_BYTES], joined[-DIGEST_BYTES:]
     if hashlib.sha256(content).digest() != digest:
         raise CheckpointError(f"A part in {packed} is missing or damaged; copy all of them again.")
@@ -68,6 +72,7 @@ def join_checkpoint(packed: Path, checkpoint: Path) -> None:
     for name in TEXTS:
         with atomic_write(checkpoint / name) as file:
             file.write(texts[name])
+    write_checksums(checkpoint)
 
 
 def to_bfloat16(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

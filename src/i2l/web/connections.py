@@ -54,7 +54,7 @@ class LimitedProtocol(HttpToolsProtocol):
     """One connection, kept within the limits; `with_limits` gives the class for a server."""
 
     limits = ConnectionLimits()
-    waiting: "dict[LimitedProtocol, None]"  # connections whose request is not here yet; the first has waited longest
+    waiting: "dict[LimitedProtocol, None]"  # those whose request is not here yet, the longest first
 
     @classmethod
     def with_limits(cls, limits: ConnectionLimits) -> type[Self]:

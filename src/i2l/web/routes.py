@@ -151,7 +151,7 @@ async def latex(request: Request) -> dict[str, str]:
         formula = parse_json(body, schemas.FormulaRequest)
     writing = partial(readable_formula, " ".join(formula.tokens))
     try:
-        # In a thread, since a long formula takes a second, and in one for all, since Python runs one at a time.
+        # In a thread, since a long formula takes a second; one for all, since Python runs one at a time.
         return {"latex": await asyncio.get_running_loop().run_in_executor(_state(request).writer, writing)}
     except FormulaError as error:
         raise ProblemError("invalid-request", f"These tokens are not a formula: {error}") from error
