@@ -188,8 +188,8 @@ def test_the_position_of_an_array_draws_nothing():
     [
         (
             r"\begin{alignat}{2} a&=b & c&=d \\ e&=f & g&=h\end{alignat}",
-            r"\begin{alignedat} { 2 } { a } & { { } = b } & { c } & { { } = d } \\ { e } & { { } = f } & { g } & "
-            r"{ { } = h } \\ \end{alignedat}",
+            r"\begin{alignedat} { 2 } { a } & { { } = b } & { c } & { { } = d } \\ "
+            r"{ e } & { { } = f } & { g } & { { } = h } \\ \end{alignedat}",
         ),
         (
             r"\begin{alignedat}{1} a&=b \\ e&=f\end{alignedat}",

@@ -159,11 +159,10 @@ class Composer:
                 cells = [f"{' '.join(formula)} ,", self.condition()]
             rows.append(" & ".join(f"{style} {cell}" if cell else "" for cell in cells))
         body = rf"\begin{{array}} {{ {' '.join(layout)} }} {_joined(rows)} \end{{array}}"
-        left, right = self.chance.choice([("{", "."), ("{", "."), (".", "}"), ("[", "]"), ("", ""), ("", "")])
-        if not left or number == 1:
-            return body
-        fences = [side if side in ".[]" else f"\\{side}" for side in (left, right)]
-        return rf"\left{fences[0]} {body} \right{fences[1]}"
+        opening, closing = self.chance.choice(
+            [(r"\{", "."), (r"\{", "."), (".", r"\}"), ("[", "]"), ("", ""), ("", "")]
+        )
+        return rf"\left{opening} {body} \right{closing}" if opening and number > 1 else body
 
     def cases(self) -> str:
         """Write a function defined by cases."""

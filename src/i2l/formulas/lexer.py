@@ -80,7 +80,7 @@ def _join_not_equal(pieces: list[tuple[str, int, int]]) -> list[tuple[str, int, 
 
 
 def _spell_out(pieces: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-    spelled = []
+    spelled: list[tuple[str, int, int]] = []
     for piece, start, end in pieces:
         written = UNICODE.get(piece) or SPELLED_OUT.get(piece)
         if written is not None:
