@@ -15,6 +15,7 @@ from i2l.formulas.spelling import respell, without_outer_space
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.render import render_formulas
 from i2l.images.styles import PAPER
+from i2l.inference.attempts import Attempt
 from i2l.inference.decoding import BeamOptions, Hypothesis
 from i2l.inference.loading import load_model
 from i2l.inference.model_folder import BUNDLED, ModelError, bundled_models, check_model_folder
@@ -132,7 +133,9 @@ def test_what_leaves_ink_out_comes_last(reader, hypothesis, ink):
     best, other = reader._alike(found, ink)
     assert (best.latex, best.unread) == ("x", 0)
     assert (other.latex, other.unread) == ("y", 1)
-    assert reader._confidence(other) == reader.model.calibration(0) < reader._confidence(best)
+    attempt = Attempt(ink, found, 0.0)
+    lost, whole = (reader._confidence(reader._evidence(one, [], attempt)) for one in (other, best))
+    assert lost == reader.model.calibration(0) < whole
 
 
 @pytest.mark.parametrize("dpi", [120, 200])

@@ -2,6 +2,7 @@
 
 import shutil
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -20,6 +21,9 @@ from tests.inference.conftest import (  # noqa: F401 - fixtures
 )
 
 
+EMPTY = 2  # pictures with nothing in them
+
+
 class Split:
     """The formulas that the model knows, ten times over; every fifth has a target that draws otherwise."""
 
@@ -30,7 +34,6 @@ class Split:
             "a + a" if index % 5 == 0 else self.written(formula) for index, formula in enumerate(self.shown)
         ]
         self._boxes = boxes
-        self.left_out = ["wide:1", "wide:2"]
 
     def written(self, formula):
         return formula.replace("x", "{ x }", 1) if formula.startswith("x") else formula  # draws the same
@@ -39,7 +42,11 @@ class Split:
         return len(self.ids)
 
     def pixels(self, places, *, jobs=None):
-        return [ink_of(draw_formula(self.shown[place])) for place in places]
+        shown = [ink_of(draw_formula(self.shown[place])) for place in places]
+        return [
+            np.full((5, 5), 255, np.uint8) if place < EMPTY else one
+            for place, one in zip(places, shown, strict=True)
+        ]
 
     def boxes(self, places):
         if not self._boxes:
@@ -51,25 +58,36 @@ class Split:
         ]
 
 
+class Dataset:
+    """A dataset of one split."""
+
+    def __init__(self, *, boxes):
+        self._boxes = boxes
+
+    def split(self, name):
+        assert name == "val"
+        return Split(boxes=self._boxes)
+
+
 @pytest.fixture
 def model(checkpoint, tmp_path):  # noqa: F811
     return shutil.copytree(checkpoint, tmp_path / "model")
 
 
 def calibrate(model, monkeypatch, *arguments, boxes=True):
-    monkeypatch.setattr(model_fit, "DatasetReader", lambda path: None)
-    monkeypatch.setattr(model_fit, "open_split", lambda dataset, name, **options: Split(boxes=boxes))
-    return CliRunner().invoke(app, ["calibrate", str(model), "--data", "data", *arguments])
+    monkeypatch.setattr(model_fit, "DatasetReader", lambda path: Dataset(boxes=boxes))
+    return CliRunner().invoke(app, ["calibrate", str(model), "--data", "print", *arguments])
 
 
 @pytest.mark.tex
 def test_confidence_is_the_share_of_readings_that_draw_the_target(model, monkeypatch):
     plain = Reader(model).read(draw_formula("a"), scale=1)
-    result = calibrate(model, monkeypatch)
-    assert "80 readings, 80.0% right" in result.stdout
-    assert "2 (wide:1, wide:2)" in result.stderr
+    result = calibrate(model, monkeypatch, "--data", "photo")
+    assert "print: 78 readings" in result.stdout
+    assert "156 readings" in result.stdout
+    assert "4 (0, 1, 0, ...)" in result.stderr
     stored = Calibration.load(model / "calibration.json")
-    assert stored.num_samples == 80
+    assert [(kind.name, kind.num_samples) for kind in stored.kinds] == [("photo", 78), ("print", 78)]
     assert stored.box_share is not None
     shares = []
     boxes = page_ink.choose_symbols

@@ -1,44 +1,37 @@
+"""What confidence means: files of it, old and new, and what evidence may do to it."""
+
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from i2l.inference.calibration import (
+    OLD_FORMAT,
     Calibration,
     CalibrationError,
+    Kind,
+    Scoring,
     expected_calibration_error,
-    fit_calibration,
 )
+from i2l.inference.evidence import MAX_UNREAD, Evidence
 
-
-def overconfident(count, seed=0):
-    """Readings given p are right with probability p squared."""
-    random = np.random.default_rng(seed)
-    given = random.beta(4, 1, count)
-    return given, random.random(count) < given**2
-
-
-def test_of_the_readings_given_p_about_p_are_right():
-    given, right = overconfident(4000)
-    before = expected_calibration_error(given, right)
-    calibration = fit_calibration(given, right)
-    fresh, fresh_right = overconfident(4000, seed=1)
-    after = expected_calibration_error(calibration(fresh), fresh_right)
-    assert before > 0.1
-    assert after < 0.05  # 0.025 on average, of which most is the noise of 15 bins
-    assert calibration.error == pytest.approx(after, abs=0.02)
-    np.testing.assert_allclose(calibration([0.5, 0.8, 0.95]), [0.25, 0.64, 0.9], atol=0.06)
-
-
-def test_the_order_of_readings_is_kept():
-    calibration = fit_calibration(*overconfident(300))
-    assert (np.diff(calibration(np.linspace(0, 1, 101))) >= 0).all()
-
-
-def test_always_right_and_never_right():
-    given = np.linspace(0, 1, 100)
-    assert fit_calibration(given, np.ones(100))(0.3) == 1
-    assert fit_calibration(given, np.zeros(100))(0.3) == 0
+SURE = Evidence(
+    log_prob=-0.3,
+    lowest=-0.05,
+    second=-0.04,
+    typical=-0.04,
+    total=-0.2,
+    shortness=-2.0,
+    lead=5.0,
+    agreement=1.0,
+    whole=0.0,
+    finished=1.0,
+)
+SCORING = Scoring(("lowest", "lead"), (-0.5, 2.0), (0.5, 2.0), (1.5, 0.5), bias=0.3)
+NEW = Calibration(
+    (0.1, 0.5, 0.9), (0.05, 0.5, 0.99), error=0.02, num_samples=300, kinds=(Kind("print", 300, 0.9, 0.01),)
+)
 
 
 def test_error_of_known_cases():
@@ -47,22 +40,49 @@ def test_error_of_known_cases():
     assert expected_calibration_error([0.9] * 10, [1] * 10, bins=1) == pytest.approx(0.1)
 
 
-def test_saved_and_loaded(tmp_path):
-    calibration = fit_calibration(*overconfident(200))
+@pytest.mark.parametrize("scoring", [None, SCORING])
+@pytest.mark.parametrize("box_share", [None, 0.6])
+def test_saved_and_loaded(tmp_path, scoring, box_share):
+    calibration = replace(NEW, scoring=scoring, box_share=box_share)
     calibration.save(tmp_path / "calibration.json")
     assert Calibration.load(tmp_path / "calibration.json") == calibration
-    with_boxes = replace(calibration, box_share=0.6)
-    with_boxes.save(tmp_path / "calibration.json")
-    assert Calibration.load(tmp_path / "calibration.json") == with_boxes
 
 
-def test_what_cannot_be_fitted_or_loaded(tmp_path):
-    with pytest.raises(CalibrationError, match="at least 50"):
-        fit_calibration([0.5] * 10, [1] * 10)
-    with pytest.raises(CalibrationError, match="between 0 and 1"):
-        fit_calibration([1.5] * 100, [1] * 100)
+def test_a_file_from_before_maps_the_probability(tmp_path):
     path = tmp_path / "calibration.json"
-    for content in ("", "[]", '{"format": "other"}', '{"format": "i2l-calibration-1"}'):
+    old = {"format": OLD_FORMAT, "given": [0, 1], "right": [0.5, 1], "num_samples": 100, "box_share": 0.9}
+    path.write_text(json.dumps(old | {"expected_calibration_error": 0.03}))
+    calibration = Calibration.load(path)
+    assert calibration.scoring is None
+    assert calibration.confidence(SURE) == pytest.approx(0.5 + np.exp(-0.3) / 2)
+    assert calibration.confidence(SURE._replace(whole=-0.02)) == 0.5
+
+
+def test_one_token_in_doubt_makes_a_reading_doubtful():
+    calibration = replace(NEW, scoring=SCORING)
+    confidences = [calibration.confidence(SURE._replace(lowest=lowest)) for lowest in np.linspace(0, -7, 20)]
+    assert confidences == sorted(confidences, reverse=True)
+    assert confidences[0] > 0.8
+    assert confidences[-1] < 0.1
+
+
+def test_what_is_cut_or_leaves_ink_out_is_not_sure():
+    calibration = replace(NEW, scoring=SCORING)
+    assert calibration.confidence(SURE._replace(finished=0.0)) == 0.05
+    assert calibration.confidence(SURE._replace(whole=-MAX_UNREAD)) == 0.05
+    assert calibration.confidence(SURE._replace(whole=-0.03)) > 0.8
+
+
+def test_what_cannot_be_loaded(tmp_path):
+    path = tmp_path / "calibration.json"
+    replace(NEW, scoring=SCORING).save(path)
+    good = json.loads(path.read_text())
+    unknown = good | {"scoring": good["scoring"] | {"names": ["lowest", "weather"]}}
+    uneven = good | {"scoring": good["scoring"] | {"means": [0.0]}}
+    for content in (
+        *("", "[]", '{"format": "other"}', '{"format": "i2l-calibration-1"}'),
+        *(json.dumps(unknown), json.dumps(uneven)),
+    ):
         path.write_text(content)
         with pytest.raises(CalibrationError):
             Calibration.load(path)

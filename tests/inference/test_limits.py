@@ -65,8 +65,11 @@ def test_alternatives_share_what_the_reading_leaves(checkpoint, tmp_path):
     shutil.copytree(checkpoint, folder)
     Calibration(given=(0.0, 1.0), right=(0.75, 0.75), error=0.1, num_samples=1000).save(folder / CALIBRATION)
     reading = Reader(folder, n_best=4).read(draw_formula("x ^ { a + b }"), scale=1)
+    plain = Reader(checkpoint, n_best=4).read(draw_formula("x ^ { a + b }"), scale=1)
     assert reading.confidence == pytest.approx(0.75)
     assert len(reading.alternatives) >= 3
+    left = 0.25 / (1 - plain.confidence)
     assert [other.confidence for other in reading.alternatives] == pytest.approx(
-        [0.25] * len(reading.alternatives)
+        [left * other.confidence for other in plain.alternatives]
     )
+    assert sum(other.confidence for other in reading.alternatives) <= 0.25

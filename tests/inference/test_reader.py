@@ -13,7 +13,10 @@ from PIL import Image
 
 import i2l
 from i2l.errors import I2LError
+from i2l.formulas.normalize import normalize_formula
 from i2l.images.open import NotAnImageError
+from i2l.inference.alternatives import MIN_PROBABILITY, is_formula
+from i2l.inference.looks import picture_of
 from i2l.inference.model_folder import ModelError
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
@@ -133,7 +136,30 @@ def test_other_tokens_in_the_place_of_each(reader):
         assert token not in dict(others)
         assert chances == sorted(chances, reverse=True)
         assert probability + sum(chances) <= 1 + 1e-5
+        assert chances == [] or min(chances) >= MIN_PROBABILITY
     assert any(reading.token_alternatives)
+
+
+def test_other_tokens_leave_a_formula_and_another_picture(reader):
+    """Whatever is cut off or turned over, so that all kinds of tokens are in doubt."""
+    number = 0
+    for formula in FORMULAS:
+        whole = draw_formula(formula)
+        for picture in (whole[:, :-20], whole[:, 20:], whole[::-1], whole[:, ::-1]):
+            reading = reader.read(np.ascontiguousarray(picture), scale=1)
+            total = reading.confidence + sum(other.confidence for other in reading.alternatives)
+            assert 0 <= reading.confidence <= 1
+            assert total <= 1 + 1e-9
+            pictures = {picture_of(reading.latex), *(picture_of(one.latex) for one in reading.alternatives)}
+            assert len(pictures) == 1 + len(reading.alternatives)
+            for place, others in enumerate(reading.token_alternatives):
+                for other, _ in others:
+                    number += 1
+                    changed = [*reading.tokens[:place], other, *reading.tokens[place + 1 :]]
+                    assert is_formula(changed)
+                    drawn = picture_of(normalize_formula(" ".join(changed)).formula)
+                    assert drawn != picture_of(reading.formula)
+    assert number > 10
 
 
 def test_many_in_order_and_as_one_by_one(reader):

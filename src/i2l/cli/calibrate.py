@@ -1,4 +1,4 @@
-"""`i2l calibrate`: a model and a validation split in, what its confidence means stored with the model."""
+"""`i2l calibrate`: a model and validation data in, what its confidence means stored with the model."""
 
 import os
 from pathlib import Path
@@ -9,18 +9,25 @@ import typer
 
 def calibrate(
     model: Annotated[Path, typer.Argument(help="Model folder, checkpoint or run; it is stored there.")],
-    data: Annotated[Path, typer.Option(help="Folder that `i2l build` wrote.")],
-    split: Annotated[str, typer.Option(help="Split of the dataset, not the training one.")] = "val",
-    limit: Annotated[int, typer.Option(help="Only the first so many samples; 0 for all.", min=0)] = 2000,
+    data: Annotated[
+        list[Path],
+        typer.Option(help="Folder that `i2l build` wrote, of one kind of pictures. May be repeated."),
+    ],
+    split: Annotated[str, typer.Option(help="Split of the datasets, not the training one.")] = "val",
+    limit: Annotated[
+        int, typer.Option(help="Only the first so many samples of each; 0 for all.", min=0)
+    ] = 2000,
     jobs: Annotated[int, typer.Option(help="Processes to load images with.", min=1)] = os.cpu_count() or 1,
 ) -> None:
     """Fit what a model's confidence means: of the readings given p, the share that is right should be p.
 
-    Where the dataset has boxes, the share of attention that a token's box holds is fitted too.
+    All kinds of pictures count the same: give those that it will be used for, clean print, other styles,
+    photographs, displays of several lines. Where there are boxes, the share of attention that a token's box
+    holds is fitted too.
 
     Example:
 
-        i2l calibrate models/nopool --data data/90k
+        i2l calibrate models/nopool --data data/90k --data data/world --data data/photo --limit 400
     """
     from i2l.errors import require_extra
 
@@ -44,6 +51,11 @@ def calibrate(
     if fit.left_out:
         shown = ", ".join(fit.left_out[:3]) + (", ..." if len(fit.left_out) > 3 else "")
         typer.echo(f"Left out, as this model cannot read them: {len(fit.left_out):,} ({shown})", err=True)
+    for kind in fit.calibration.kinds:
+        typer.echo(
+            f"{kind.name}: {kind.num_samples} readings, {kind.share_right:.1%} right; "
+            f"expected calibration error {kind.error:.3f}"
+        )
     typer.echo(
         f"{path}: {fit.calibration.num_samples} readings, {fit.share_right:.1%} right; expected calibration "
         f"error {fit.calibration.error:.3f} (was {fit.error_before:.3f}){boxes}"

@@ -10,13 +10,14 @@ from i2l.inference.page_ink import PageInk
 
 
 class Candidate(NamedTuple):
-    """A reading as a person would write it, the likeliest hypothesis that says so, and what all such have."""
+    """A reading as a person would write it, the likeliest hypothesis that draws it, and what all have."""
 
     latex: str
     tokens: tuple[str, ...]
     hypothesis: Hypothesis
     log_prob: float
     unread: float
+    picture: tuple[str, ...]  # as `picture_of` gives it
 
 
 class Attempt(NamedTuple):
@@ -25,6 +26,7 @@ class Attempt(NamedTuple):
     ink: PageInk
     found: list[Hypothesis]
     seconds: float
+    elsewhere: tuple[Hypothesis, ...] = ()  # the best one of each other form that was read
 
 
 def most_probable_first(found: Sequence[Hypothesis]) -> list[Hypothesis]:

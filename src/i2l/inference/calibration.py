@@ -1,24 +1,27 @@
-"""What a model was told about itself on a validation split, above all what its confidence means.
+"""What a model was told about itself on validation data, above all what its confidence means.
 
-The model's probability of a reading is mapped to how often such readings are right.
-
-The map is isotonic: the rising step function that is nearest to what was seen on a validation split (by the
-pool-adjacent-violators algorithm), drawn through the middles of its steps.
+What speaks for a reading (`i2l.inference.evidence`) is weighed and summed up in one score by a logistic
+model, whose weights are never negative: what speaks for a reading cannot make it less sure. A rising line
+then maps the score to the share of such readings that are right. `i2l.explain.confidence_fit` fits both.
+Files from before have no weights: their score is the probability that the model gives a reading.
 """
 
 import json
-from dataclasses import dataclass
+import math
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from i2l.errors import I2LError
 from i2l.files import atomic_write
+from i2l.inference.evidence import MAX_UNREAD, Evidence
+from i2l.inference.unread import MUCH
 
-FORMAT = "i2l-calibration-1"
-MIN_SAMPLES = 50
-GROUP_SIZE = 20  # readings: fewer say little about a share
+FORMAT = "i2l-calibration-2"
+OLD_FORMAT = "i2l-calibration-1"  # of one kind of pictures, by the probability alone
 
 
 class CalibrationError(I2LError):
@@ -26,27 +29,77 @@ class CalibrationError(I2LError):
 
 
 @dataclass(frozen=True)
+class Scoring:
+    """A logistic model: which evidence it weighs, how that is brought to one measure, and the weights."""
+
+    names: tuple[str, ...]
+    means: tuple[float, ...]
+    scales: tuple[float, ...]
+    weights: tuple[float, ...]
+    bias: float
+
+    def __post_init__(self) -> None:
+        parts = (self.names, self.means, self.scales, self.weights)
+        if len({len(part) for part in parts}) != 1:
+            raise ValueError("evidence, means, scales and weights differ in number")
+        unknown = sorted(set(self.names) - set(Evidence._fields))
+        if unknown:
+            raise ValueError(f"unknown evidence {', '.join(map(repr, unknown))}")
+
+    def __call__(self, evidence: Evidence) -> float:
+        """Give the score of a reading, between 0 and 1."""
+        total = self.bias
+        for name, mean, scale, weight in zip(self.names, self.means, self.scales, self.weights, strict=True):
+            total += weight * (getattr(evidence, name) - mean) / scale
+        return 1 / (1 + math.exp(-max(min(total, 500.0), -500.0)))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What was seen of one kind of pictures."""
+
+    name: str
+    num_samples: int
+    share_right: float
+    error: float  # expected calibration error, measured on readings that were not fitted
+
+
+@dataclass(frozen=True)
 class Calibration:
-    """A rising line through points (probability the model gives, share that is right)."""
+    """A rising line through points (score of a reading, share of such readings that is right)."""
 
     given: tuple[float, ...]
     right: tuple[float, ...]
-    error: float  # expected calibration error, measured on readings that were not fitted
+    error: float  # expected calibration error of all kinds together, on readings that were not fitted
     num_samples: int
     box_share: float | None = None  # of a token's attention, for its box; None if that was not fitted
+    scoring: Scoring | None = None  # None: the score is the probability that the model gives the reading
+    kinds: tuple[Kind, ...] = ()
 
-    def __call__(self, probabilities: ArrayLike) -> NDArray[np.float64]:
-        """Map the model's probabilities to calibrated ones."""
-        return np.interp(np.asarray(probabilities, np.float64), self.given, self.right)
+    def __call__(self, scores: ArrayLike) -> NDArray[np.float64]:
+        """Map scores to the shares that are right."""
+        return np.interp(np.asarray(scores, np.float64), self.given, self.right)
+
+    def confidence(self, evidence: Evidence) -> float:
+        """Give the probability that a reading is right.
+
+        What was cut at the limit is not, nor what leaves out a part of the picture, however sure of the rest;
+        a little of that the scoring weighs, as specks of a photograph are read by nobody.
+        """
+        if not evidence.finished or evidence.whole <= -(MAX_UNREAD if self.scoring else MUCH):
+            return float(self(0.0))
+        return float(self(self.scoring(evidence) if self.scoring else math.exp(evidence.log_prob)))
 
     def save(self, path: Path) -> None:
         """Write the JSON file."""
         content = {
             "format": FORMAT,
+            "scoring": asdict(self.scoring) if self.scoring else None,
             "given": self.given,
             "right": self.right,
             "expected_calibration_error": self.error,
             "num_samples": self.num_samples,
+            "kinds": [asdict(kind) for kind in self.kinds],
             "box_share": self.box_share,
         }
         with atomic_write(path) as file:
@@ -55,14 +108,14 @@ class Calibration:
 
     @classmethod
     def load(cls, path: Path) -> "Calibration":
-        """Read a file that `save` wrote.
+        """Read a file that `save` wrote, now or before there were weights.
 
         Raises:
             CalibrationError: if it is not such a file.
         """
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            if content["format"] != FORMAT:
+            if content["format"] not in (FORMAT, OLD_FORMAT):
                 raise CalibrationError(f"{path} is of format {content['format']!r}, not {FORMAT!r}.")
             return cls(
                 given=tuple(content["given"]),
@@ -70,9 +123,18 @@ class Calibration:
                 error=content["expected_calibration_error"],
                 num_samples=content["num_samples"],
                 box_share=content.get("box_share"),
+                scoring=_scoring(content.get("scoring")),
+                kinds=tuple(Kind(**kind) for kind in content.get("kinds", ())),
             )
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise CalibrationError(f"Cannot read the calibration {path}: {error}") from error
+
+
+def _scoring(content: dict[str, Any] | None) -> Scoring | None:
+    if content is None:
+        return None
+    lists = {name: tuple(content[name]) for name in ("names", "means", "scales", "weights")}
+    return Scoring(**lists, bias=content["bias"])
 
 
 def expected_calibration_error(probabilities: ArrayLike, correct: ArrayLike, *, bins: int = 15) -> float:
@@ -81,44 +143,3 @@ def expected_calibration_error(probabilities: ArrayLike, correct: ArrayLike, *, 
     order = np.argsort(given, kind="stable")
     parts = np.array_split(order, min(bins, len(order)))
     return float(sum(abs(given[part].sum() - right[part].sum()) for part in parts) / len(order))
-
-
-def fit_calibration(probabilities: ArrayLike, correct: ArrayLike) -> Calibration:
-    """Fit the calibration of readings of a validation split.
-
-    The error it carries is honest: each half of the readings is judged by the fit of the other half.
-
-    Args:
-        probabilities: that the model gave its readings, (N,).
-        correct: whether each reading was right, (N,).
-
-    Raises:
-        CalibrationError: if there are too few readings, or values that are no probabilities.
-    """
-    given, right = np.asarray(probabilities, np.float64), np.asarray(correct, np.float64)
-    if given.shape != right.shape or given.ndim != 1 or len(given) < MIN_SAMPLES:
-        raise CalibrationError(f"A calibration needs at least {MIN_SAMPLES} readings, one verdict each.")
-    if not ((given >= 0) & (given <= 1)).all():
-        raise CalibrationError("Confidence must lie between 0 and 1.")
-    halves = np.arange(len(given)) % 2 == 0
-    errors = []
-    for half in (halves, ~halves):
-        points = _isotonic(given[half], right[half])
-        mapped = np.interp(given[~half], *points)
-        errors.append(expected_calibration_error(mapped, right[~half]))
-    return Calibration(*_isotonic(given, right), error=float(np.mean(errors)), num_samples=len(given))
-
-
-def _isotonic(
-    given: NDArray[np.float64], right: NDArray[np.float64]
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Give the points of the line: groups of neighbours, pooled until the shares of right readings rise."""
-    groups = np.array_split(np.argsort(given, kind="stable"), max(1, len(given) // GROUP_SIZE))
-    steps: list[NDArray[np.float64]] = []  # readings, sum of given, number of right ones
-    for group in groups:
-        steps.append(np.array([len(group), given[group].sum(), right[group].sum()]))
-        while len(steps) > 1 and steps[-2][2] / steps[-2][0] >= steps[-1][2] / steps[-1][0]:
-            last = steps.pop()
-            steps[-1] = steps[-1] + last
-    counts, totals, wins = np.stack(steps, axis=1)
-    return tuple((totals / counts).tolist()), tuple((wins / counts).tolist())

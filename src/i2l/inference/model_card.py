@@ -66,7 +66,10 @@ def update_model_card(path: Path) -> None:
 def _confidence(calibration: Calibration | None) -> str:
     if calibration is None:
         return f"{_CONFIDENCE}not calibrated: the probability that the model itself gives its reading."
+    kinds = (
+        ", ".join(f"{kind.name} {kind.num_samples}" for kind in calibration.kinds) or "the validation split"
+    )
     return (
-        f"{_CONFIDENCE}calibrated on {calibration.num_samples} readings of the validation split; expected "
+        f"{_CONFIDENCE}calibrated on {calibration.num_samples} readings ({kinds}); expected "
         f"calibration error {calibration.error:.3f}."
     )

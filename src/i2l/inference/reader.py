@@ -18,15 +18,17 @@ import numpy as np
 from PIL import Image
 
 from i2l.errors import I2LError
-from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.canvas import place_on_canvas
 from i2l.images.open import ImageSource, ImageSources, list_sources
 from i2l.images.prepare import NotAFormulaError, PreparedImage, prepare_image
 from i2l.inference import BEAM_WIDTH
+from i2l.inference.alternatives import OTHERS, token_alternatives
 from i2l.inference.attempts import Attempt, Candidate, most_probable_first, readable_tokens
 from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
+from i2l.inference.evidence import Evidence, TokenLooks, gather_evidence
 from i2l.inference.guards import FormulaGuard
 from i2l.inference.loading import LoadedModel, load_model
+from i2l.inference.looks import picture_of
 from i2l.inference.page_ink import PageInk
 from i2l.inference.reading import Alternative, Reading
 from i2l.inference.sense import find_nonsense
@@ -36,8 +38,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 SPARES = 4  # other readings that come for nothing
-OTHERS = 3  # tokens that might stand in the place of another
-MIN_PROBABILITY = 5e-5  # of those, so that it does not print as 0
 # A greedy reading stands if it is this sure of every token; the beam finds no other then (docs/LOG.md).
 SURE = 0.6
 
@@ -91,6 +91,7 @@ class Reader:
             others=OTHERS,
         )
         self._guard = FormulaGuard(self.model.vocabulary) if guard else None
+        self._looks = TokenLooks(self.model.vocabulary)
         self._check = check
         self._batch_size = batch_size or self.model.backend.batch_size
 
@@ -244,14 +245,20 @@ class Reader:
                 (first, other),
                 key=lambda one: (self._is_whole(one), one.found[0].score, -one.ink.image.scale),
             )
-            attempts[index] = best._replace(seconds=first.seconds + other.seconds)
+            loser = other if best is first else first
+            attempts[index] = best._replace(
+                seconds=first.seconds + other.seconds,
+                elsewhere=(*first.elsewhere, most_probable_first(loser.found)[0]),
+            )
         if self._options.width > 1:
             again = unsure if self._options.n_best == 1 else list(range(len(attempts)))
             wide = self._search([attempts[index].ink for index in again], self._options)
             for index, attempt in zip(again, wide, strict=True):
                 first = attempts[index]
                 best = max((attempt, first), key=self._is_whole)  # the wide one, unless it has lost a part
-                attempts[index] = best._replace(seconds=attempt.seconds + first.seconds)
+                attempts[index] = best._replace(
+                    seconds=attempt.seconds + first.seconds, elsewhere=first.elsewhere
+                )
         readings = [self._reading(attempt) for attempt in attempts]
         if not self._check or self.model.calibration is None:
             return [*readings]
@@ -278,7 +285,8 @@ class Reader:
     def _reading(self, attempt: Attempt) -> Reading:
         """Make the reading of one image."""
         best, *others = self._alike(attempt.found, attempt.ink)
-        confidence = self._confidence(best)
+        evidence = self._evidence(best, others, attempt)
+        confidence = self._confidence(evidence)
         tokens = best.tokens
         length = len(tokens)
         hypothesis = best.hypothesis
@@ -292,36 +300,36 @@ class Reader:
             token_probabilities=np.exp(hypothesis.token_log_probs[:length]),
             attention=attention,
             boxes=attempt.ink.boxes(tokens, attention, share=self.model.box_share),
-            alternatives=tuple(
-                # the map was fitted on best readings only; one of the two is right at most
-                Alternative(other.latex, other.tokens, min(self._confidence(other), 1 - confidence))
-                for other in others
-            ),
+            alternatives=_share_rest(confidence, best, others),
             finished=hypothesis.finished,
             unread=best.unread,
             seconds=attempt.seconds,
             prepared=attempt.ink.image,
-            token_alternatives=self._others(hypothesis),
+            token_alternatives=token_alternatives(hypothesis, self.model.vocabulary),
+            evidence=evidence,
         )
 
     def _alike(self, found: Sequence[Hypothesis], ink: PageInk) -> list[Candidate]:
-        """Put together what a person would write the same way, and order that by its probability.
+        """Put together what draws the same, and order that by its probability.
 
         The length penalty leads the search, which would else end too early. Of what it found the most
         probable is printed: with the penalty a letter came in an array, and alternatives could be surer.
         What leaves out a part of the picture comes after all that does not.
         """
-        candidates: dict[str, Candidate] = {}
+        candidates: dict[tuple[str, ...], Candidate] = {}
         for hypothesis in most_probable_first(found):
             tokens = tuple(self.model.vocabulary.decode(hypothesis.token_ids))
             latex = readable_tokens(tokens)
-            first = candidates.get(latex)
+            picture = picture_of(latex)
+            first = candidates.get(picture)
             if first is None:
                 unread = self._unread(hypothesis, ink)
-                candidates[latex] = Candidate(latex, tokens, hypothesis, hypothesis.log_prob, unread)
+                candidates[picture] = Candidate(
+                    latex, tokens, hypothesis, hypothesis.log_prob, unread, picture
+                )
             elif hypothesis.finished == first.hypothesis.finished:
                 log_prob = min(float(np.logaddexp(first.log_prob, hypothesis.log_prob)), 0.0)
-                candidates[latex] = first._replace(log_prob=log_prob)
+                candidates[picture] = first._replace(log_prob=log_prob)
         return sorted(
             candidates.values(),
             key=lambda one: (one.hypothesis.finished, one.unread < MUCH, one.log_prob),
@@ -344,30 +352,41 @@ class Reader:
         sure = best.finished and float(np.exp(best.token_log_probs.min())) >= SURE
         return sure and self._is_whole(attempt)
 
-    def _others(self, best: Hypothesis) -> tuple[tuple[tuple[str, float], ...], ...]:
-        """Give for each token the likeliest others, bar those that are as good as impossible."""
-        assert best.likeliest is not None
-        assert best.likeliest_log_probs is not None
-        names = self.model.vocabulary.tokens
-        return tuple(
-            tuple(
-                (names[other], probability)
-                for other, probability in zip(others, probabilities, strict=True)
-                if other not in (token, Vocabulary.eos_id) and probability >= MIN_PROBABILITY
-            )[:OTHERS]
-            for token, others, probabilities in zip(
-                best.token_ids,
-                best.likeliest.tolist(),
-                np.exp(best.likeliest_log_probs).tolist(),
-                strict=False,  # the last ones are those of eos
-            )
+    def _evidence(self, candidate: Candidate, others: Sequence[Candidate], attempt: Attempt) -> Evidence:
+        """Gather what speaks for the best reading of an image."""
+        return gather_evidence(
+            self._looks.certainty(candidate.hypothesis),
+            log_prob=candidate.log_prob,
+            others=[other.log_prob for other in others],
+            agreement=self._agreement(candidate, attempt.elsewhere),
+            unread=candidate.unread,
+            finished=candidate.hypothesis.finished,
         )
 
-    def _confidence(self, candidate: Candidate) -> float:
-        """What leaves out a part of the picture is not right, however sure of the rest."""
-        probability = math.exp(candidate.log_prob) if candidate.unread < MUCH else 0.0
-        calibration = self.model.calibration
-        return float(calibration(probability)) if calibration else probability
+    def _agreement(self, candidate: Candidate, elsewhere: Sequence[Hypothesis]) -> float:
+        """Give the share of other scales at which the same was read; 1 if there was no need of any."""
+        same = [
+            picture_of(readable_tokens(self.model.vocabulary.decode(other.token_ids))) == candidate.picture
+            for other in elsewhere
+        ]
+        return sum(same) / len(same) if same else 1.0
+
+    def _confidence(self, evidence: Evidence) -> float:
+        if self.model.calibration:
+            return self.model.calibration.confidence(evidence)
+        return math.exp(evidence.log_prob) if evidence.whole > -MUCH else 0.0
+
+
+def _share_rest(confidence: float, best: Candidate, others: Sequence[Candidate]) -> tuple[Alternative, ...]:
+    """Share what the confidence in a reading leaves as the model shares what its probability leaves.
+
+    So all together are at most 1; and no other reading is surer than the one that is printed.
+    """
+    left = (1 - confidence) / max(-math.expm1(best.log_prob), 1e-9)
+    return tuple(
+        Alternative(other.latex, other.tokens, min(confidence, left * math.exp(other.log_prob)))
+        for other in others
+    )
 
 
 class _Map(Protocol):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from i2l.images.prepare import Box, PreparedImage
+from i2l.inference.evidence import Evidence
 
 MARGIN_PX = 8  # around the ink in a notebook
 SHOWN = 80  # characters of the LaTeX on a terminal
@@ -41,8 +42,9 @@ class Reading:
     unread: float  # share of the ink that no token looked at
     seconds: float  # that it took, in its batch
     prepared: PreparedImage  # what the model saw
-    # For each token the likeliest others in its place, each with its probability.
+    # For each token the likeliest others that could stand in its place, each with its probability.
     token_alternatives: tuple[tuple[tuple[str, float], ...], ...]
+    evidence: Evidence  # what the confidence was found from
 
     def __repr__(self) -> str:
         latex = self.latex if len(self.latex) <= SHOWN else f"{self.latex[:SHOWN]}..."
