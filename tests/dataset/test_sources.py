@@ -1,5 +1,6 @@
 import gzip
 import lzma
+import pickle
 
 import pytest
 
@@ -84,3 +85,8 @@ def test_a_split_list_that_names_no_formula_is_an_error(published):
 def test_line_names():
     names = LineNames(names=["a", "b", "c"], num_lines=[2, 0, 1])
     assert [names[number] for number in range(len(names))] == ["a:1", "a:2", "c:1"]
+
+
+def test_names_travel_to_another_process():
+    names = pickle.loads(pickle.dumps(LineNames(names=["a"], num_lines=[2])))
+    assert names[1] == "a:2"

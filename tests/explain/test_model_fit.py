@@ -20,7 +20,6 @@ from tests.inference.conftest import (  # noqa: F401 - fixtures
     shared_folder,
 )
 
-
 EMPTY = 2  # pictures with nothing in them
 
 

@@ -1,0 +1,117 @@
+"""What speaks for a reading, which spellings are one picture, and what may stand in the place of a token."""
+
+import numpy as np
+import pytest
+
+from i2l.formulas.vocabulary import Vocabulary
+from i2l.inference.alternatives import is_formula, token_alternatives
+from i2l.inference.decoding import Hypothesis
+from i2l.inference.evidence import MAX_LEAD, TokenLooks, gather_evidence
+from i2l.inference.looks import picture_of
+
+VOCABULARY = Vocabulary.from_formula_tokens(
+    ["a", "b", "x", "2", "+", "=", "{", "}", "^", "_", r"\,", r"\ne", r"\neq", r"\times", r"\frac", "("]
+)
+
+
+def hypothesis(*steps):
+    """Each step is the tokens that were likeliest there with their probabilities, the one written first."""
+    written = [step[0] for step in steps]
+    names = np.array([[VOCABULARY.encode([name])[0] if name else 0 for name, _ in step] for step in steps])
+    chances = np.array([[chance for _, chance in step] for step in steps], np.float32)
+    own = np.log([chance for _, chance in written]).astype(np.float32)
+    order = np.argsort(-chances, axis=1, kind="stable")
+    return Hypothesis(
+        token_ids=VOCABULARY.encode([name for name, _ in written if name]),
+        log_prob=float(own.sum()),
+        score=float(own.sum()),
+        token_log_probs=own,
+        attention=None,
+        finished=True,
+        likeliest=np.take_along_axis(names, order, axis=1),
+        likeliest_log_probs=np.log(np.take_along_axis(chances, order, axis=1)),
+    )
+
+
+def certainty(*steps):
+    return np.exp(TokenLooks(VOCABULARY).certainty(hypothesis(*steps))).round(3).tolist()
+
+
+def test_what_changes_nothing_counts_with_a_token():
+    end = [("", 0.9), ("x", 0.05), ("a", 0.01)]
+    assert certainty([("a", 0.5), (r"\,", 0.3), ("b", 0.1)], end) == [0.8, 0.9]
+    assert certainty([(r"\ne", 0.5), (r"\neq", 0.4), ("b", 0.05)], end) == [0.9, 0.9]
+    # space was written, and the sign behind it was as likely
+    assert certainty(
+        [(r"\,", 0.5), ("a", 0.4), ("b", 0.05)], [("a", 0.9), ("b", 0.02), ("x", 0.01)], end
+    ) == [
+        *(0.9, 0.9),
+        0.9,
+    ]
+    # a brace that closes an exponent is another matter
+    assert certainty([("}", 0.5), ("a", 0.4), ("b", 0.05)], end)[0] == 0.5
+
+
+def test_a_sign_that_the_model_does_not_know_is_the_lowest():
+    """`a ÷ b × c` was read with `\\ne` at 9.5 %, and called 96 % sure."""
+    sure = [("a", 0.95), ("b", 0.01), ("x", 0.01)]
+    found = TokenLooks(VOCABULARY).certainty(
+        hypothesis(
+            sure, [(r"\ne", 0.095), ("+", 0.09), ("=", 0.08)], sure, [(r"\times", 0.9), ("+", 0.02), ("=", 0)]
+        )
+    )
+    evidence = gather_evidence(found, log_prob=-2.6, others=[], agreement=1.0, unread=0.0, finished=True)
+    assert evidence.lowest == pytest.approx(np.log(0.095), abs=1e-3)
+    assert evidence.second == pytest.approx(np.log(0.9), abs=1e-3)
+    assert evidence.lead == MAX_LEAD
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (r"x\,y", "xy", True),
+        (r"\left(x\right)", "(x)", True),
+        (r"a \leq b", r"a\le b", True),
+        (r"\bigl(x\bigr)", "(x)", True),
+        (r"x \in t", r"x \int", False),
+        (r"\leftarrow", r"\to", False),
+        ("x^{2y}", "x^{2}y", False),
+        (r"\big|x", "x|", False),
+    ],
+)
+def test_one_picture(one, other, same):
+    assert (picture_of(one) == picture_of(other)) is same
+
+
+def test_other_tokens_leave_a_formula_that_draws_something_else():
+    end = [("", 0.9), ("x", 0.05), ("a", 0.01), ("b", 0.01)]
+    # `x` takes no `_` without a base; \frac would want two arguments; space and other names draw the same
+    steps = [
+        [("x", 0.4), ("a", 0.3), (r"\frac", 0.1), (r"\,", 0.1)],
+        [("^", 0.6), ("_", 0.3), ("}", 0.05), ("2", 0.04)],
+        [("{", 0.9), ("a", 0.05), ("b", 0.02), ("2", 0.001)],
+        [("2", 0.9), ("}", 0.04), (r"\ne", 0.02), ("x", 0.001)],
+        [("}", 0.9), ("a", 0.05), ("b", 0.02), ("2", 0.001)],
+        [(r"\ne", 0.5), (r"\neq", 0.3), ("=", 0.1), ("", 0.05)],
+        [("b", 0.9), (r"\times", 0.05), ("^", 0.02), ("(", 0.01)],
+    ]
+    found = token_alternatives(hypothesis(*steps, end), VOCABULARY)
+    tokens = [step[0][0] for step in steps]
+    assert [[name for name, _ in others] for others in found] == [
+        ["a"],
+        ["_"],
+        [],
+        [r"\ne"],
+        [],
+        ["="],
+        [r"\times", "("],
+    ]
+    assert dict(found[1])["_"] == pytest.approx(0.3)
+    for place, others in enumerate(found):
+        for other, _ in others:
+            assert is_formula([*tokens[:place], other, *tokens[place + 1 :]])
+
+
+def test_what_is_no_formula_has_no_others():
+    step = [("}", 0.5), ("a", 0.4)]
+    assert token_alternatives(hypothesis(step, [("a", 0.5), ("b", 0.4)]), VOCABULARY) == ((), ())
