@@ -42,12 +42,8 @@ def test_what_changes_nothing_counts_with_a_token():
     assert certainty([("a", 0.5), (r"\,", 0.3), ("b", 0.1)], end) == [0.8, 0.9]
     assert certainty([(r"\ne", 0.5), (r"\neq", 0.4), ("b", 0.05)], end) == [0.9, 0.9]
     # space was written, and the sign behind it was as likely
-    assert certainty(
-        [(r"\,", 0.5), ("a", 0.4), ("b", 0.05)], [("a", 0.9), ("b", 0.02), ("x", 0.01)], end
-    ) == [
-        *(0.9, 0.9),
-        0.9,
-    ]
+    sign = [("a", 0.9), ("b", 0.02), ("x", 0.01)]
+    assert certainty([(r"\,", 0.5), ("a", 0.4), ("b", 0.05)], sign, end) == [0.9, 0.9, 0.9]
     # a brace that closes an exponent is another matter
     assert certainty([("}", 0.5), ("a", 0.4), ("b", 0.05)], end)[0] == 0.5
 
@@ -55,11 +51,9 @@ def test_what_changes_nothing_counts_with_a_token():
 def test_a_sign_that_the_model_does_not_know_is_the_lowest():
     """`a ÷ b × c` was read with `\\ne` at 9.5 %, and called 96 % sure."""
     sure = [("a", 0.95), ("b", 0.01), ("x", 0.01)]
-    found = TokenLooks(VOCABULARY).certainty(
-        hypothesis(
-            sure, [(r"\ne", 0.095), ("+", 0.09), ("=", 0.08)], sure, [(r"\times", 0.9), ("+", 0.02), ("=", 0)]
-        )
-    )
+    unknown = [(r"\ne", 0.095), ("+", 0.09), ("=", 0.08)]
+    times = [(r"\times", 0.9), ("+", 0.02), ("=", 0.01)]
+    found = TokenLooks(VOCABULARY).certainty(hypothesis(sure, unknown, sure, times))
     evidence = gather_evidence(found, log_prob=-2.6, others=[], agreement=1.0, unread=0.0, finished=True)
     assert evidence.lowest == pytest.approx(np.log(0.095), abs=1e-3)
     assert evidence.second == pytest.approx(np.log(0.9), abs=1e-3)
@@ -85,7 +79,7 @@ def test_one_picture(one, other, same):
 
 def test_other_tokens_leave_a_formula_that_draws_something_else():
     end = [("", 0.9), ("x", 0.05), ("a", 0.01), ("b", 0.01)]
-    # `x` takes no `_` without a base; \frac would want two arguments; space and other names draw the same
+    # \frac wants arguments, `^` one behind it; space and braces draw nothing, other names of a sign the same
     steps = [
         [("x", 0.4), ("a", 0.3), (r"\frac", 0.1), (r"\,", 0.1)],
         [("^", 0.6), ("_", 0.3), ("}", 0.05), ("2", 0.04)],
@@ -99,7 +93,7 @@ def test_other_tokens_leave_a_formula_that_draws_something_else():
     tokens = [step[0][0] for step in steps]
     assert [[name for name, _ in others] for others in found] == [
         ["a"],
-        ["_"],
+        ["_", "2"],
         [],
         [r"\ne"],
         [],
