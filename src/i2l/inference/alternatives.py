@@ -5,6 +5,7 @@ from typing import Final
 
 import numpy as np
 
+from i2l.formulas.commands import SWITCHES
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.tokens import FormulaError
 from i2l.formulas.vocabulary import Vocabulary
@@ -55,7 +56,8 @@ def _candidates(
         other = vocabulary.tokens[other_id]
         if other_id == Vocabulary.eos_id or token in _NOT_ALONE or other in _NOT_ALONE:
             continue
-        if look_of(other) != look_of(token):
+        # of font and style a switch is another choice, of a sign it is not
+        if look_of(other) != look_of(token) and (other in SWITCHES) == (token in SWITCHES):
             yield place, other, float(probabilities[place, rank])
 
 
