@@ -17,7 +17,6 @@ def readings(count, *, seed=0, kind="print", doubt=1.0):
             log_prob=float(-0.05 * length),
             lowest=float(-lowest),
             second=float(-lowest / 2),
-            typical=-0.05,
             total=float(-np.log1p(0.05 * length)),
             shortness=float(-np.log(length)),
             lead=float(random.uniform(0, 5)),

@@ -20,7 +20,6 @@ SURE = Evidence(
     log_prob=-0.3,
     lowest=-0.05,
     second=-0.04,
-    typical=-0.04,
     total=-0.2,
     shortness=-2.0,
     lead=5.0,

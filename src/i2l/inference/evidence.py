@@ -27,8 +27,7 @@ class Evidence(NamedTuple):
     log_prob: float  # that the model gives it, in all the ways to write it that the search found
     lowest: float  # log-probability of the least sure token
     second: float  # of the next one
-    typical: float  # the mean over all tokens
-    total: float  # their sum, flattened: from -10 to -20 is not as far as from 0 to -10
+    total: float  # the sum over all tokens, flattened: from -10 to -20 is not as far as from 0 to -10
     shortness: float  # fewer tokens, fewer mistakes
     lead: float  # over the best other reading, in log-probability; the most if none was found
     agreement: float  # share of the other scales it was read at that gave the same; 1 if at none
@@ -99,7 +98,6 @@ def gather_evidence(
         log_prob=log_prob,
         lowest=float(ordered[0]),
         second=float(ordered[min(1, len(ordered) - 1)]),
-        typical=float(ordered.mean()),
         total=-float(np.log1p(-ordered.sum())),
         shortness=-float(np.log(len(ordered))),
         lead=float(np.clip(lead, 0.0, MAX_LEAD)),
