@@ -21,6 +21,7 @@ from i2l.inference.reading import Reading
 from i2l.model.receptive_field import receptive_field
 
 _CHUNK: Final = 64  # images that are read, and then drawn, together
+_MAX_BOXED: Final = 60  # pictures of a kind that boxes are fitted on: a long one has 20 MB of attention
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ def _read_kind(
     """Read the pictures of one dataset, and judge the readings."""
     reader = reader.with_options(check=False)  # what it reads wrong counts, however wrong
     total = min(len(rows), limit or len(rows))
+    most_boxed = len(seen.samples) + _MAX_BOXED
     for start in range(0, total, _CHUNK):
         places = range(start, min(start + _CHUNK, total))
         readings = reader.read_many(rows.pixels(places, jobs=jobs), errors="return")
@@ -127,7 +129,7 @@ def _read_kind(
             for reading, same in zip(found.values(), right, strict=True)
         ]
         for (place, reading), boxes in zip(found.items(), rows.boxes(list(found)), strict=True):
-            if boxes:
+            if boxes and len(seen.samples) < most_boxed:
                 seen.samples.append(_boxed_sample(rows.ids[place], rows.formulas[place], reading, boxes))
         if progress:
             progress(f"reading {kind}", places.stop, total)
