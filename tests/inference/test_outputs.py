@@ -83,5 +83,5 @@ def test_mathml_that_cannot_be():
 def test_mathml_not_installed(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "latex2mathml", None)
     monkeypatch.setitem(__import__("sys").modules, "latex2mathml.converter", None)
-    with pytest.raises(MissingDependencyError, match=r"i2l\[mathml\]"):
+    with pytest.raises(MissingDependencyError, match=r"\[mathml\]"):
         format_formula("x", (), "mathml")

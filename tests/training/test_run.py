@@ -113,7 +113,7 @@ def test_a_run_leaves_all_it_knows(tmp_path, dataset, capsys):
     assert json.loads((checkpoint.path / "config.json").read_text())["model"]["lstm_units"] == 64
     assert next(model.parameters()).dtype == torch.float32
     shown = capsys.readouterr().err
-    assert "64 training samples in 8 batches of 8" in shown
+    assert "64 training samples in 8 batches of up to 8" in shown
     assert "first step" in shown
     assert "validation at step 16, greedy: bleu" in shown
 
