@@ -4,21 +4,38 @@ A guard follows every hypothesis with a small state of its own and says which to
 hypothesis repeats itself, or few steps are left, only the shortest way to the end of the formula is open.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from i2l.formulas import commands
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.grammar import MAX_DEPTH, START, advance, is_right, may_end
-from i2l.inference.grammar_frames import LEFT, Items, State, closing_token
+from i2l.inference.grammar_frames import ENVIRONMENTS, LEFT, Items, State, closing_token
 
 # The same up to 24 tokens, four times or more and over 48 tokens: 6 of 45,000 real formulas do that.
 MAX_PERIOD: Final = 24
 MIN_REPEATS: Final = 4
 MIN_REPEATED_TOKENS: Final = 48
 SPARE_STEPS: Final = 6  # one token may ask for this many more to close what it opens
+
+
+# What a picture of one or two symbols cannot show: the size they are set in, an alphabet that looks like the
+# plain one, a table around them. A model that has seen such labels would write them now and then.
+UNSEEN: Final = (
+    commands.SIZE_SWITCHES
+    | commands.STYLE_SWITCHES.keys()
+    | commands.PHANTOMS
+    | {r"\mathit", r"\textit", r"\emph", r"\it", r"\em", r"\sl", r"\mit", r"\lefteqn", r"\smash"}
+    | {rf"\begin{{{name}}}" for name in ENVIRONMENTS}
+)
+# Of one symbol: scripts, and a weight or upright form that nothing beside it shows.
+UNSEEN_ALONE: Final = UNSEEN | {
+    *("_", "^", "'", r"\mathrm", r"\rm", r"\mathtt", r"\tt", r"\mathsf", r"\sf", r"\mathbf", r"\bf"),
+    *(r"\boldsymbol", r"\bm", r"\pmb", r"\boldmath", r"\textrm", r"\textbf", r"\text", r"\mbox", r"\hbox"),
+}
 
 
 class GuardState(NamedTuple):
@@ -38,11 +55,21 @@ class GuardState(NamedTuple):
         )
 
 
+def guards_of_few(vocabulary: Vocabulary) -> dict[int, "FormulaGuard"]:
+    """Give the guards of pictures with one symbol and with two, which can show less than others."""
+    return {
+        1: FormulaGuard(vocabulary, without=UNSEEN_ALONE),
+        2: FormulaGuard(vocabulary, without=UNSEEN),
+    }
+
+
 class FormulaGuard:
     """Lets through what is a formula and comes to an end. Safe to share between threads."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, *, without: Collection[str] = ()) -> None:
+        """Take the vocabulary, and tokens that are let through nowhere."""
         self._tokens = vocabulary.tokens
+        self._without = [index for index, token in enumerate(vocabulary.tokens) if token in without]
         self._ids = {token: index for index, token in enumerate(vocabulary.tokens)}
         rights = sorted((token for token in self._tokens if is_right(token)), key=lambda t: t != r"\right.")
         self._rights = rights
@@ -101,7 +128,9 @@ class FormulaGuard:
             after = advance(state, self._tokens[token_id])
             if after is not None and not (deep and after.depth > state.depth):
                 mask[token_id] = self._can_close(after, state.depth)
-        return mask
+        rest = mask.copy()
+        rest[self._without] = False
+        return rest if rest.any() else mask
 
     def _can_close(self, state: State, depth: int) -> bool:
         """Tell whether all above a depth can be closed with this vocabulary."""

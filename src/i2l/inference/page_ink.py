@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -38,6 +39,11 @@ class PageInk:
         canvas_height, canvas_width = config.canvas_shape
         corner = centre(width, canvas_width) + FRAME_PX, centre(height, canvas_height) + FRAME_PX
         return cls(image, config, corner, pieces + np.array(corner * 2), amounts)
+
+    @cached_property
+    def num_symbols(self) -> int:
+        """How many symbols there are, as far as that shows: letters that touch are one."""
+        return len(join_pieces(self.pieces))
 
     def unread(self, tokens: Sequence[str], attention: NDArray[np.float32]) -> float:
         """Give the share of ink that a reading leaves out."""

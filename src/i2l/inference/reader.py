@@ -26,7 +26,7 @@ from i2l.inference.alternatives import OTHERS, token_alternatives
 from i2l.inference.attempts import Attempt, Candidate, most_probable_first, readable_tokens
 from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
 from i2l.inference.evidence import Evidence, TokenLooks, gather_evidence
-from i2l.inference.guards import FormulaGuard
+from i2l.inference.guards import FormulaGuard, guards_of_few
 from i2l.inference.loading import LoadedModel, load_model
 from i2l.inference.looks import picture_of
 from i2l.inference.page_ink import PageInk
@@ -91,6 +91,7 @@ class Reader:
             others=OTHERS,
         )
         self._guard = FormulaGuard(self.model.vocabulary) if guard else None
+        self._guards_of_few = guards_of_few(self.model.vocabulary)
         self._looks = TokenLooks(self.model.vocabulary)
         self._check = check
         self._batch_size = batch_size or self.model.backend.batch_size
@@ -268,16 +269,29 @@ class Reader:
         return PageInk.find(image, self.model.config)
 
     def _search(self, inks: Sequence[PageInk], options: BeamOptions) -> list[Attempt]:
-        """Search in the images of a batch together."""
-        if not inks:
-            return []
+        """Search in the images of a batch, in those with as few symbols together."""
+        groups: dict[int, list[int]] = {}
+        for place, ink in enumerate(inks):
+            few = ink.num_symbols if ink.num_symbols in self._guards_of_few else 0
+            groups.setdefault(few, []).append(place)
+        found: dict[int, Attempt] = {}
+        for few, places in groups.items():
+            guard = self._guards_of_few[few] if self._guard is not None and few else self._guard
+            attempts = self._search_together([inks[place] for place in places], options, guard)
+            found |= zip(places, attempts, strict=True)
+        return [found[place] for place in range(len(inks))]
+
+    def _search_together(
+        self, inks: Sequence[PageInk], options: BeamOptions, guard: FormulaGuard | None
+    ) -> list[Attempt]:
+        """Search in several images at once."""
         started = time.perf_counter()
         backend = self.model.backend
         canvases = place_on_canvas(
             [ink.image.pixels for ink in inks], canvas_shape=self.model.config.canvas_shape
         )
         found = beam_search(
-            backend, backend.encode(canvases), arrays=backend.arrays, options=options, guard=self._guard
+            backend, backend.encode(canvases), arrays=backend.arrays, options=options, guard=guard
         )
         seconds = (time.perf_counter() - started) / len(inks)
         return [Attempt(ink, hypotheses, seconds) for ink, hypotheses in zip(inks, found, strict=True)]
