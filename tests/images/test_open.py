@@ -154,7 +154,7 @@ for make in (
         [sys.executable, "-W", "ignore", "-c", code], check=True, timeout=250, capture_output=True, text=True
     )
     assert len(done.stdout.split()) == 6
-    assert max(map(int, done.stdout.split())) < 700, done.stdout  # MiB; Python and the file itself included
+    assert max(map(int, done.stdout.split())) < 400, done.stdout  # MiB; Python and the file itself included
 
 
 @pytest.mark.parametrize("big", [False, True], ids=["classic", "big"])
