@@ -41,7 +41,7 @@ def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
             401: "A token is needed",
             403: "Another site may not ask",
             408: "The upload took too long",
-            413: "Too large",
+            413: "The file, its pixels, or the formula for this model is too large; a part of it may be read",
             415: "Not an image",
             421: "Unknown host",
             422: "No formula found, or a wrong option",

@@ -159,10 +159,10 @@ class ProblemModel(BaseModel):
         }
     )
 
-    type: str
+    type: str = Field(description="For programs: `/docs#` and the kind of problem, or `about:blank`.")
     title: str
     status: int
-    detail: str
+    detail: str = Field(description="For people: what happened to this request, and what to do.")
     errors: list[dict[str, Any]] | None = None
 
 

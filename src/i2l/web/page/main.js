@@ -12,6 +12,7 @@ const latex = byId("latex");
 const outcome = byId("outcome");
 const SURE = 0.8;
 const MUCH = 0.02; // of the ink; as in i2l.inference.unread
+const PART_HELPS = new Set(["not-a-formula", "too-large"]); // problems that a part of the picture may not have
 
 let current = null; // { file, whole, reading, tokens }
 let running = null; // the AbortController of the reading that is on its way
@@ -115,7 +116,7 @@ const explain = (error) => {
   } else if (error instanceof Refusal && error.status === 401) {
     notify("This server asks for a token.", { token: true });
   } else if (error instanceof Refusal) {
-    const hint = error.kind === "not-a-formula" && stage.shown ? " To read only a part of it, drag over the image or press Crop." : "";
+    const hint = PART_HELPS.has(error.kind) && stage.shown ? " To read only a part of it, drag over the image or press Crop." : "";
     notify(`${error.message}${hint}`, { retry: error.status >= 500 ? read : null });
     if (!stage.shown) leave();
   } else {
