@@ -1,12 +1,18 @@
 """The commands of README.md and docs/, and a small world in which they can be run as they stand there."""
 
 import lzma
+import random
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from PIL import Image
+
+from i2l.formulas.vocabulary import Vocabulary
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -29,14 +35,21 @@ NOT_RUN = {
     "i2l build --formulas lists/*.txt.xz": "a cluster; tests/dataset has a local one",
     "python -m benchmarks": "measures on data that is not ours to give; `make bench` runs what needs none",
     "npm": "fetches from a registry",
+    "i2l train --data data/90k --preset nopool --out runs/nopool": "the world is made with it",
+    "i2l export runs/nopool": "the world is made with it",
+    "i2l build --formulas LISTS... --val VAL --test TEST --recipe world": "as many fonts as formulas: minutes"
+    " of TeX; SHORT is drawn so, of few",
+    "i2l build --formulas composed2.txt": "the same, of displays",
+    "i2l build --formulas mixed.txt": "the same, as photographs",
+    "i2l train --data PAPER --data WORLD --data SHORT": "the run after it goes on from the first here",
 }
 _SMALL = (
     "--device cpu --max-steps 1 --set training.precision=float32 --set training.engine=plain"
     " --set training.batch_size=4 --set training.length_classes=[16,40,150]"
-    " --set training.min_shape_batches=1 --set training.emphasis=[]"
+    " --set training.min_shape_batches=1 --set training.emphasis=[] --set model.max_tokens=8"
 )
 _SMALL_CALSTM = (
-    " --set model.height_px=64 --set model.width_px=320 --set model.channels=[4,4,4,4,4]"
+    " --set model.height_px=128 --set model.width_px=320 --set model.channels=[4,4,4,4,4]"
     " --set model.attention_units=[8,8] --set model.embedding_units=8 --set model.lstm_units=8"
     " --set model.init_units=8 --set model.output_units=8"
 )
@@ -44,6 +57,17 @@ _SMALL_TRANSFORMER = (
     " --set model.channels=[4,4,4,8] --set model.depths=[0,1,1,1] --set model.decoder_units=48"
     " --set model.decoder_layers=1"
 )
+# What stands on the pages, and what stands here instead.
+_HERE = {
+    "LISTS...": "a.txt b.txt.xz",
+    "BOOKS...": "book",
+    "I2L_TOKEN=...": "I2L_TOKEN=secret",
+    " ... ": " ",
+    "--count 60000": "--count 6",
+    "--sweep-samples 200": "--sweep-samples 2",
+    "scale=0.5,0.7,1,1.4,2": "scale=0.5,2",
+    "font=computer-modern,times,palatino,stix2,libertinus,euler": "font=times,euler",
+}
 
 
 @dataclass(frozen=True)
@@ -63,15 +87,22 @@ class Command:
     @property
     def small(self) -> str:
         """The command as it is run here: with names for what the page leaves open, and small."""
-        text = self.text.replace("LISTS...", "a.txt b.txt.xz").replace("I2L_TOKEN=...", "I2L_TOKEN=secret")
-        text = text.replace(" ... ", " ").replace("--sweep-samples 200", "--sweep-samples 4")
+        text = self.text
+        for documented, here in _HERE.items():
+            text = text.replace(documented, here)
         if " train " in text:
             text = re.sub(r"\s+#.*", "", text)
             text += " " + _SMALL + (_SMALL_TRANSFORMER if "pinpoint" in text else _SMALL_CALSTM)
             text += "" if "--data" in text else " --data DATA"
             text += "" if "--out" in text else " --out RUN"
         if " build " in text:
-            text = re.sub(r"\s+#.*", "", text) + " --min-token-count 1"
+            text = re.sub(r"\s+#.*", "", text)
+            text += "" if " --min-token-count " in text else " --min-token-count 1"
+            text += "" if " --val " in text or " --from " in text else " --val-fraction 0.3"
+        if " evaluate " in text and " --data " in text:
+            text = re.sub(r" --limit \d+", "", text) + " --limit 4"
+        if " calibrate " in text:  # which needs 50 readings, of all kinds together
+            text = re.sub(r" --limit \d+|\s+#.*", "", text) + f" --limit {50 // text.count('--data') + 5}"
         return text
 
 
@@ -169,41 +200,73 @@ def make_world(folder: Path) -> None:
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copy(image, folder / name)
     formulas = [f"{a} {sign} {b} = {c}" for a in "abcxyz" for b in "abc" for sign in "+-" for c in "abxyz2"]
-    lists = {"train": formulas[:60], "val": formulas[60:120], "test": formulas[120:132]}
-    for name, lines in lists.items():
-        (folder / f"{name}.txt").write_text("\n".join(lines) + "\n")
-    (folder / "a.txt").write_text("\n".join(formulas[:60]) + "\n")
-    (folder / "b.txt.xz").write_bytes(lzma.compress("\n".join(formulas[140:]).encode()))
-    published = folder / "downloads" / "im2latex"
-    published.mkdir(parents=True)
-    (published / "im2latex_formulas.lst").write_text("\n".join(formulas[:60]))
-    for name, numbers in (("train", range(40)), ("validate", range(40, 50)), ("test", range(50, 60))):
-        (published / f"im2latex_{name}.lst").write_text("".join(f"{number} x basic\n" for number in numbers))
+    random.Random(0).shuffle(formulas)
+    _write_lists(folder, formulas)
+    _write_sources(folder, formulas[100:112])
     run(
         "i2l build --formulas train.txt --val val.txt --test test.txt --out data/90k --min-token-count 1 -q",
         folder,
     )
     run(f"i2l train --data data/90k --preset nopool --out runs/nopool {_SMALL}{_SMALL_CALSTM}", folder)
-    run("i2l export runs/nopool -o models/nopool", folder)
-    _name_what_pages_leave_open(folder, formulas)
+    run("i2l export runs/nopool -o models/nopool --precision int8", folder)
+    _name_what_pages_leave_open(folder)
 
 
-def _name_what_pages_leave_open(folder: Path, formulas: list[str]) -> None:
+def _write_lists(folder: Path, formulas: list[str]) -> None:
+    """Lists of formulas, and im2latex-100k as it was published."""
+    lists = {
+        "train": formulas[:24],
+        "val": formulas[24:56],
+        "test": formulas[56:62],
+        "a": formulas[62:74],
+        "arrays": [f"\\begin{{array}} {{ c c }} {a} & {b} \\end{{array}}" for a in "abc" for b in "xyz"],
+    }
+    for name, lines in lists.items():
+        (folder / f"{name}.txt").write_text("\n".join(lines) + "\n")
+    (folder / "b.txt.xz").write_bytes(lzma.compress("\n".join(formulas[74:86]).encode()))
+    published = folder / "downloads" / "im2latex"
+    published.mkdir(parents=True)
+    (published / "im2latex_formulas.lst").write_text("\n".join(formulas[:20]))
+    for name, numbers in (("train", range(12)), ("validate", range(12, 16)), ("test", range(16, 20))):
+        (published / f"im2latex_{name}.lst").write_text("".join(f"{number} x basic\n" for number in numbers))
+
+
+def _write_sources(folder: Path, formulas: list[str]) -> None:
+    """A book and a paper in TeX."""
+    displays = [f"\\begin{{equation}}\n{formula}\n\\end{{equation}}\n" for formula in formulas]
+    document = "\\documentclass{{article}}\n\\begin{{document}}\n{}\\end{{document}}\n"
+    (folder / "book").mkdir()
+    (folder / "book" / "main.tex").write_text(document.format("\\input{chapter}\n"))
+    (folder / "book" / "chapter.tex").write_text("".join(displays[:-2]))
+    paper = folder / "paper.tex"
+    paper.write_text(document.format("".join(displays[-2:]) + "where $x = a + b + c$.\n"))
+    with tarfile.open(folder / "paper.tar.gz", "w:gz") as archive:
+        archive.add(paper, paper.name)
+    paper.unlink()
+
+
+def _name_what_pages_leave_open(folder: Path) -> None:
     """DATA, VAL and the like, and the images of `--images`."""
     photos = folder / "photos"
     run("i2l render --formulas test.txt -o photos", folder)
     names = sorted(path.name for path in photos.glob("*.png"))
+    formulas = (folder / "test.txt").read_text().splitlines()
     for name in ("labels.tsv", "LABELS", "pix2tex.tsv"):
-        (folder / name).write_text(
-            "".join(f"{n}\t{f}\n" for n, f in zip(names, formulas[120:], strict=False))
-        )
+        (folder / name).write_text("".join(f"{n}\t{f}\n" for n, f in zip(names, formulas, strict=True)))
     shutil.copytree(photos, folder / "IMAGES")
-    for image in (photos / names[0], photos / names[1]):
-        run(
-            f'{sys.executable} -c \'from PIL import Image; Image.open("{image}").save("{image.stem}.jpg")\'',
-            folder,
-        )
-    for name in ("DATA", "BOXES", "VALIDATION"):
+    for name in names[:2]:
+        with Image.open(photos / name) as picture:
+            picture.save(folder / Path(name).with_suffix(".jpg"))
+    for name in ("DATA", "BOXES", "VALIDATION", "WORLD", "WORLD_DISPLAYS", "PHOTO"):
         (folder / name).symlink_to("data/90k")
-    for name in ("VAL", "TEST", "test.beam10.txt"):
+    for name in ("PRINT", "SCREENS", "PHOTOS", "DISPLAYS"):
+        (folder / name).symlink_to("data/90k")
+    for name in ("mine", "photo"):
+        (folder / "data" / name).symlink_to("90k")
+    (folder / "MODEL").symlink_to("models/nopool")
+    (folder / "SECOND").symlink_to("FIRST")
+    (folder / "VAL").symlink_to("val.txt")
+    for name in ("TEST", "test.beam10.txt"):
         (folder / name).symlink_to("test.txt")
+    grown = Vocabulary.load(folder / "data" / "90k" / "vocab.json").grown([r"\alpha"])
+    grown.save(folder / "GROWN.json")

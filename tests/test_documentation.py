@@ -129,6 +129,5 @@ def test_the_commands_of_a_page_run(page, own_world):
 @pytest.mark.timeout(900)  # the first one also makes the world
 @pytest.mark.parametrize("page", [page for page in PAGES if python_of(page)], ids=name)
 def test_the_python_of_a_page_runs(page, own_world):
-    run("i2l build --formulas a.txt --min-token-count 1 --quiet --out data/mine", own_world)
     (own_world / "page.py").write_text("\n".join(["paths = ['one.png', 'two.png']", *python_of(page)]))
     run("HF_HUB_OFFLINE=1 python page.py", own_world)
