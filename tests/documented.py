@@ -35,6 +35,7 @@ NOT_RUN = {
     "i2l build --formulas lists/*.txt.xz": "a cluster; tests/dataset has a local one",
     "python -m benchmarks": "measures on data that is not ours to give; `make bench` runs what needs none",
     "npm": "fetches from a registry",
+    "i2l build --formulas train.txt --val val.txt --test test.txt": "the world is made with it",
     "i2l train --data data/90k --preset nopool --out runs/nopool": "the world is made with it",
     "i2l export runs/nopool": "the world is made with it",
     "i2l build --formulas LISTS... --val VAL --test TEST --recipe world": "as many fonts as formulas: minutes"
@@ -42,6 +43,8 @@ NOT_RUN = {
     "i2l build --formulas composed2.txt": "the same, of displays",
     "i2l build --formulas mixed.txt": "the same, as photographs",
     "i2l train --data PAPER --data WORLD --data SHORT": "the run after it goes on from the first here",
+    "i2l evaluate --model pinpoint --data DATA --split test --beam-width": "the one with --sweep does it too",
+    "i2l evaluate --model pinpoint --data BOXES": "as in docs/explaining.md",
     "i2l export LOWERED": "takes 15 s, like that of runs/nopool; tests/inference exports a pinpoint",
     "i2l calibrate pinpoint": "as in docs/reading.md, and it needs the export",
     "i2l calibrate MODEL": "the same as at the top of docs/reading.md",
@@ -262,7 +265,7 @@ def _name_what_pages_leave_open(folder: Path) -> None:
     for name in names[:2]:
         with Image.open(photos / name) as picture:
             picture.save(folder / Path(name).with_suffix(".jpg"))
-    for name in ("DATA", "BOXES", "VALIDATION", "WORLD", "WORLD_DISPLAYS", "PHOTO"):
+    for name in ("DATA", "BOXES", "WORLD", "WORLD_DISPLAYS", "PHOTO"):
         (folder / name).symlink_to("data/90k")
     for name in ("mine", "photo"):
         (folder / "data" / name).symlink_to("90k")

@@ -10,7 +10,17 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from filelock import FileLock
 
-from tests.documented import PAGES, ROOT, clear_target, commands_of, environment, make_world, python_of, run
+from tests.documented import (
+    NOT_RUN,
+    PAGES,
+    ROOT,
+    clear_target,
+    commands_of,
+    environment,
+    make_world,
+    python_of,
+    run,
+)
 
 WITH_COMMANDS = [page for page in PAGES if commands_of(page)]
 
@@ -28,6 +38,11 @@ def test_the_pages_have_commands():
     ]
     assert len(joined) == 1
     assert "--preset nopool" in joined[0]
+
+
+def test_what_is_not_run_stands_on_a_page():
+    texts = [command.text for page in PAGES for command in commands_of(page)]
+    assert [start for start in NOT_RUN if not any(text.startswith(start) for text in texts)] == []
 
 
 def test_every_option_on_the_pages_exists():
