@@ -44,7 +44,7 @@ FORMULAS = [
     r"_ { 1 } F _ { 1 } ( a ; b ; z )",
     r"\{ x \mid x \in A \}",
     r"\phantom { a } b",
-    r"\neq \not \in \ldots \cdots",
+    r"\neq \ldots \cdots",
     r"A \to B \leftarrow C",
     r"| \psi \rangle \langle \psi | = \| v \|",
 ]

@@ -77,6 +77,7 @@ class ArrayPrinter:
         hidden = self.hidden
         if node.position:
             self.hidden = True  # it says where the array stands, and draws nothing
+            self.written[len(self.tokens)] = "["  # inside a matrix amsmath looks for it right behind the name
             self.optional(node.position, style)
             self.hidden = hidden
         if node.columns is not None:

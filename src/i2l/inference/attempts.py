@@ -1,5 +1,6 @@
 """What a search in an image gave, before it becomes a reading."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -7,6 +8,7 @@ from i2l.formulas.pretty import readable_formula
 from i2l.formulas.tokens import FormulaError
 from i2l.inference.decoding import Hypothesis
 from i2l.inference.page_ink import PageInk
+from i2l.inference.reading import Alternative
 
 
 class Candidate(NamedTuple):
@@ -41,3 +43,15 @@ def readable_tokens(tokens: Sequence[str]) -> str:
         return readable_formula(formula)
     except FormulaError:
         return formula
+
+
+def share_rest(confidence: float, best: Candidate, others: Sequence[Candidate]) -> tuple[Alternative, ...]:
+    """Share what the confidence in a reading leaves as the model shares what its probability leaves.
+
+    So all together are at most 1; and no other reading is surer than the one that is printed.
+    """
+    left = (1 - confidence) / max(-math.expm1(best.log_prob), 1e-9)
+    return tuple(
+        Alternative(other.latex, other.tokens, min(confidence, left * math.exp(other.log_prob)))
+        for other in others
+    )

@@ -23,14 +23,14 @@ from i2l.images.open import ImageSource, ImageSources, list_sources
 from i2l.images.prepare import NotAFormulaError, PreparedImage, prepare_image
 from i2l.inference import BEAM_WIDTH
 from i2l.inference.alternatives import OTHERS, token_alternatives
-from i2l.inference.attempts import Attempt, Candidate, most_probable_first, readable_tokens
+from i2l.inference.attempts import Attempt, Candidate, most_probable_first, readable_tokens, share_rest
 from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
 from i2l.inference.evidence import Evidence, TokenLooks, gather_evidence
 from i2l.inference.guards import FormulaGuard, guards_of_few
 from i2l.inference.loading import LoadedModel, load_model
 from i2l.inference.looks import picture_of
 from i2l.inference.page_ink import PageInk
-from i2l.inference.reading import Alternative, Reading
+from i2l.inference.reading import Reading
 from i2l.inference.sense import find_nonsense
 from i2l.inference.unread import MUCH
 
@@ -314,7 +314,7 @@ class Reader:
             token_probabilities=np.exp(hypothesis.token_log_probs[:length]),
             attention=attention,
             boxes=attempt.ink.boxes(tokens, attention, share=self.model.box_share),
-            alternatives=_share_rest(confidence, best, others),
+            alternatives=share_rest(confidence, best, others),
             finished=hypothesis.finished,
             unread=best.unread,
             seconds=attempt.seconds,
@@ -389,18 +389,6 @@ class Reader:
         if self.model.calibration:
             return self.model.calibration.confidence(evidence)
         return math.exp(evidence.log_prob) if evidence.whole > -MUCH else 0.0
-
-
-def _share_rest(confidence: float, best: Candidate, others: Sequence[Candidate]) -> tuple[Alternative, ...]:
-    """Share what the confidence in a reading leaves as the model shares what its probability leaves.
-
-    So all together are at most 1; and no other reading is surer than the one that is printed.
-    """
-    left = (1 - confidence) / max(-math.expm1(best.log_prob), 1e-9)
-    return tuple(
-        Alternative(other.latex, other.tokens, min(confidence, left * math.exp(other.log_prob)))
-        for other in others
-    )
 
 
 class _Map(Protocol):
