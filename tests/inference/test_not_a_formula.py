@@ -1,5 +1,6 @@
 """Pictures in which nothing looks like a formula are errors that say so; formulas are not refused."""
 
+import dataclasses
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 from i2l import I2LError, ImageError, NotAFormulaError, Reader
 from i2l.cli import app
 from i2l.images.strokes import MAX_DEEP_SHARE, deep_share
+from i2l.inference.sense import find_nonsense
 from tests.images.other_pictures import KINDS, other_pictures
 from tests.inference.conftest import draw_formula
 
@@ -115,3 +117,20 @@ def test_depth_of_strokes():
     page[20:180, 20:180] = 255  # an area, of large signs and of small ones
     assert deep_share(page, symbol_px=40) > MAX_DEEP_SHARE
     assert deep_share(page, symbol_px=8) > MAX_DEEP_SHARE
+
+
+def test_a_page_of_dots_is_refused_and_a_sure_matrix_of_zeros_is_not(reader):
+    dots = np.full((400, 400), 255, np.uint8)
+    for row in range(20, 390, 24):
+        for column in range(20, 390, 24):
+            dots[row : row + 6, column : column + 6] = 0
+    with pytest.raises(NotAFormulaError):
+        reader.read(dots)
+    zeros = reader.with_options(check=False).read(dots)
+    row = ["0", *["&", "0"] * 7, r"\\"]
+    matrix = [r"\begin{matrix}", *row * 8, r"\end{matrix}"]
+    sure = dataclasses.replace(
+        zeros, tokens=matrix, token_probabilities=np.full(len(matrix), 0.99), confidence=0.6, log_prob=-0.5
+    )
+    assert find_nonsense(sure) is None
+    assert isinstance(find_nonsense(dataclasses.replace(sure, confidence=0.001)), NotAFormulaError)
