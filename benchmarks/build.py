@@ -86,7 +86,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="i2l-bench-") as folder:
         out = Path(folder) / "dataset"
-        command = [sys.executable, "-m", "i2l.cli", "build", *map(str, options.files), "--out", str(out)]
+        command = [sys.executable, "-m", "i2l", "build", *map(str, options.files), "--out", str(out)]
         command += ["--limit", str(options.lines), "--recipe", options.recipe, "--jobs", str(options.jobs)]
         command += ["--compact"] if options.compact else []
         start = time.perf_counter()

@@ -17,15 +17,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from i2l.evaluation.compare import EvaluationOptions, Pairs, evaluate_pairs
 from i2l.evaluation.image_match import match_images
-from i2l.evaluation.pairs import Pairs
 from i2l.evaluation.report import write_report
 from i2l.evaluation.results import save_results
-from i2l.evaluation.run import EvaluationOptions, evaluate_pairs
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.tokens import FormulaError
-from i2l.images.render import render_formulas
-from tests.images.random_formulas import random_formula
+from i2l.rendering.render import render_formulas
+from tests.rendering.random_formulas import random_formula
 
 Row = tuple[str, str, str]  # what, measured, wanted
 

@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from i2l.config import PRESETS, ModelConfig
-from i2l.explain.box_fit import box_iou
+from i2l.explain.attention import Placement
+from i2l.explain.drawings import explanation_page
 from i2l.explain.explanation import build_explanation
-from i2l.explain.page_writer import explanation_page
-from i2l.explain.placement import Placement
+from i2l.explain.localization import box_iou
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.tokens import FormulaError
 from i2l.images.canvas import place_on_canvas
-from i2l.images.ink_symbols import find_symbols
-from i2l.images.render import render_formulas
-from i2l.inference.attention_boxes import Box, block_box, choose_symbols, find_ink, smallest_blocks
+from i2l.images.ink import find_symbols
+from i2l.inference.boxes import Box, block_box, choose_symbols, find_ink, smallest_blocks
 from i2l.model.receptive_field import receptive_field
+from i2l.rendering.render import render_formulas
 
 BELLS = ((4, 0.0), (10, 0.05), (16, 0.05), (24, 0.1))  # width in pixels, share of noise
 SHARES = (0.5, 0.7, 0.8, 0.9)

@@ -18,15 +18,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from i2l.formulas.environments import DISPLAYS
+from i2l.extraction.archives import Bundle, list_units, open_unit
+from i2l.extraction.displays import find_formulas
+from i2l.extraction.document import DocumentReader
+from i2l.extraction.harvest import Formula, HarvestOptions, harvest
+from i2l.formulas.commands import DISPLAYS
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.tokens import FormulaError
-from i2l.images.tex import compile_formulas
-from i2l.sources.archives import list_units, open_unit
-from i2l.sources.bundle import Bundle
-from i2l.sources.displays import find_formulas
-from i2l.sources.document import DocumentReader
-from i2l.sources.harvest import Formula, HarvestOptions, harvest
+from i2l.rendering.tex import compile_formulas
 
 MIN_INLINE = 8
 TIMEOUT_S = 1800

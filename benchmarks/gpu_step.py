@@ -22,11 +22,11 @@ import torch
 from torch import Tensor
 
 from i2l.config import ModelConfig, ObjectiveConfig, model_preset
-from i2l.model.canvas import Window, assign_windows, centred_windows, gather_windows
-from i2l.model.fast import fast_forward
-from i2l.model.recognizer import Recognizer
-from i2l.model.windowed import encode_windows
-from i2l.training.flops import peak_flops, training_flops
+from i2l.model.calstm.encoder import encode_windows
+from i2l.model.calstm.network import Recognizer
+from i2l.model.calstm.training_pass import fast_forward
+from i2l.model.windows import Window, assign_windows, centred_windows, gather_windows
+from i2l.training.monitor import peak_flops, training_flops
 
 # Tokens with eos, height and width in pixels of 96 formulas, evenly spaced over 670 of im2latex's validation
 # set that were rendered in the paper's style (200 dpi) and fit its limits.

@@ -19,10 +19,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.pretty import pretty_formula
-from i2l.formulas.tokens import FormulaError
-from i2l.images.render import RenderResult, render_formulas
+from i2l.rendering.render import RenderResult, render_formulas
 
 COMPARED = ("hepth2003_display", "arxiv_display", "wikipedia_en")
 RENDERED = ("hepth2003_display", "arxiv_display")

@@ -37,10 +37,9 @@ from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
 from i2l.inference.export import export_model
 from i2l.inference.model_folder import read_model_folder
 from i2l.inference.reader import Reader
-from i2l.model.build import build_network
 from i2l.model.checkpoint import save_checkpoint
-from i2l.model.network import Network
-from i2l.model.pinpoint import Pinpoint
+from i2l.model.network import Network, build_network
+from i2l.model.pinpoint.network import Pinpoint
 from tests.images.hostile import hostile_file
 from tests.inference.toy import log_softmax, plain_beam_search
 

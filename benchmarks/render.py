@@ -23,17 +23,17 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.lines import decode_line, read_lines
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.tokens import FormulaError
-from i2l.images import sandbox
-from i2l.images.isolation import find_isolation
-from i2l.images.rasterize import ink_box
-from i2l.images.render import render_formulas
-from i2l.images.sandbox import run_pdflatex
-from i2l.images.styles import PAPER
-from i2l.images.template import document, formula_lines
-from tests.images.random_formulas import random_formula
+from i2l.rendering import sandbox
+from i2l.rendering.isolation import find_isolation
+from i2l.rendering.rasterize import ink_box
+from i2l.rendering.render import render_formulas
+from i2l.rendering.sandbox import run_pdflatex
+from i2l.rendering.styles import PAPER
+from i2l.rendering.tex import document, formula_lines
+from tests.rendering.random_formulas import random_formula
 
 Row = tuple[str, str, str]  # what, measured, wanted
 

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.tokens import FormulaError
-from i2l.images.render import render_formulas
-from i2l.images.scale import REFERENCE_DPI, estimate_scale
-from i2l.images.styles import PAPER, Style
+from i2l.images.prepare import REFERENCE_DPI, estimate_scale
+from i2l.rendering.render import render_formulas
+from i2l.rendering.styles import PAPER, Style
 
 DPIS = (70, 100, 130, 200, 300, 400)
 Pixels = NDArray[np.uint8]

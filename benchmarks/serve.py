@@ -54,7 +54,7 @@ class RunningServer:
     """An `i2l serve` of its own."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        command = [sys.executable, "-m", "i2l.cli", "serve", "--no-browser", "--port", "0", *arguments]
+        command = [sys.executable, "-m", "i2l", "serve", "--no-browser", "--port", "0", *arguments]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()

@@ -12,9 +12,9 @@ from dataclasses import replace
 from string import ascii_lowercase, ascii_uppercase, digits
 
 from i2l.formulas.spelling import respell, without_outer_space
-from i2l.images.render import render_formulas
-from i2l.images.styles import PAPER
 from i2l.inference.reader import Reader
+from i2l.rendering.render import render_formulas
+from i2l.rendering.styles import PAPER
 
 NAMES = (
     *("alpha", "beta", "gamma", "delta", "epsilon", "lambda", "mu", "pi", "sigma", "phi", "psi", "omega"),

@@ -64,7 +64,7 @@ class BesiegedServer:
 @contextlib.contextmanager
 def besieged_server(arguments: Sequence[str]) -> Iterator[BesiegedServer]:
     """Start a server, and stop it."""
-    command = [sys.executable, "-m", "i2l.cli", "serve", "--no-browser", "--port", "0", *arguments]
+    command = [sys.executable, "-m", "i2l", "serve", "--no-browser", "--port", "0", *arguments]
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         with log.open("wb") as file:

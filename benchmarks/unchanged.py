@@ -30,7 +30,7 @@ TRAIN = ["--device", "cpu", "--batch-size", "16", "--seed", "7", "--precision", 
 def run(*arguments: object) -> tuple[str, float]:
     """Run one `i2l` command and return what it printed and how long it took."""
     begun = time.monotonic()
-    command = [sys.executable, "-m", "i2l.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "i2l", *map(str, arguments)]
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
     if done.returncode not in (0, 1):  # 1: some image or line has an error, which is an answer too
         raise SystemExit(f"{' '.join(command)} ended with status {done.returncode}")

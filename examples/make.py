@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
 from i2l.formulas.normalize import normalize_formula
-from i2l.images.render import render_formulas
-from i2l.images.styles import PAPER, Style
+from i2l.rendering.render import render_formulas
+from i2l.rendering.styles import PAPER, Style
 
 FOLDER = Path(__file__).parent
 Grey = NDArray[np.float64]  # 0 is black, 1 is white

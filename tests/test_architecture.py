@@ -10,7 +10,8 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "i2l"
 FLOW = [
     "formulas",
-    "sources",
+    "extraction",
+    "rendering",
     "images",
     "dataset",
     "model",
@@ -21,7 +22,7 @@ FLOW = [
     "web",
 ]
 OPEN_TO_ALL = {"errors", "config", "files", ""}
-MAX_MODULE_LINES = 400
+MAX_MODULE_LINES = 750
 
 MODULES = sorted(SOURCE.rglob("*.py"))
 
@@ -53,6 +54,11 @@ def test_module_keeps_the_house_rules(path):
         allowed = OPEN_TO_ALL | set(FLOW[: FLOW.index(folder) + 1])
         for part in imported_parts(path):
             assert part in allowed or part.startswith("__"), f"{folder} may not import i2l.{part}"
+
+
+def test_pictures_are_read_without_what_draws_them():
+    for path in (SOURCE / "images").glob("*.py"):
+        assert "rendering" not in set(imported_parts(path)), path
 
 
 def loaded_modules(statement):

@@ -13,13 +13,13 @@ from i2l.files import CHECKSUMS
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.spelling import respell, without_outer_space
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.images.render import render_formulas
-from i2l.images.styles import PAPER
-from i2l.inference.attempts import Attempt
+from i2l.inference.backends import load_model
+from i2l.inference.boxes import MUCH
 from i2l.inference.decoding import Hypothesis
-from i2l.inference.loading import load_model
 from i2l.inference.model_folder import BUNDLED, ModelError, bundled_models, check_model_folder
-from i2l.inference.unread import MUCH
+from i2l.inference.reader import Attempt
+from i2l.rendering.render import render_formulas
+from i2l.rendering.styles import PAPER
 from tests.damage import copy_folder, damages
 
 MAX_BYTES = 32 * 2**20

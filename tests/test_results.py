@@ -14,8 +14,7 @@ from benchmarks.results.add import publishable, reduce_curve
 from benchmarks.results.curves import draw_curves
 from benchmarks.results.page import TABLES, fill_page, render_pages
 from benchmarks.results.store import load_runs
-from i2l.evaluation.figures import FIGURE_BY_KEY
-from i2l.evaluation.text_metrics import text_columns
+from i2l.evaluation.scores import FIGURE_BY_KEY, text_columns
 
 RUNS = load_runs()
 

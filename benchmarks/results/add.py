@@ -17,9 +17,7 @@ from benchmarks.results.mistakes import count_mistakes, count_signs
 from benchmarks.results.store import COUNTS, write_json
 from i2l.dataset.format import DatasetReader
 from i2l.errors import I2LError
-from i2l.evaluation.bootstrap import bootstrap_figures
-from i2l.evaluation.figures import available_figures
-from i2l.evaluation.text_metrics import text_columns
+from i2l.evaluation.scores import available_figures, bootstrap_figures, text_columns
 
 Json: TypeAlias = Any
 

@@ -20,9 +20,7 @@ from benchmarks.results.score_tables import all_scores, localization, real, subs
 from benchmarks.results.store import FOLDER, Run, write_compressed, write_json
 from benchmarks.results.wild_tables import publish_wild, wild_boxes, wild_calibration, wild_scores, wild_speed
 from i2l.errors import I2LError
-from i2l.evaluation.bootstrap import bootstrap_figures, paired_bootstrap
-from i2l.evaluation.figures import FIGURE_BY_KEY, Interval
-from i2l.evaluation.text_metrics import text_columns
+from i2l.evaluation.scores import FIGURE_BY_KEY, Interval, bootstrap_figures, paired_bootstrap, text_columns
 from i2l.formulas.commands import SPACES
 from i2l.inference.model_folder import BUNDLED, bundled_models, read_calibration
 

@@ -7,7 +7,7 @@ from typing import Final
 from benchmarks.results.markdown import NOTHING, code, percent, table
 from benchmarks.results.mistakes import FREQUENCIES, KINDS, LEVELS
 from benchmarks.results.store import EXAMPLES, Run
-from i2l.explain.token_classes import TOKEN_CLASSES
+from i2l.explain.localization import TOKEN_CLASSES
 
 _KIND_WORDS: Final = {
     "runaway": "readings that never end",

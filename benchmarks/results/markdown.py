@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from i2l.evaluation.figures import FIGURE_BY_KEY, Interval, format_interval, format_score
+from i2l.evaluation.scores import FIGURE_BY_KEY, Interval, format_interval, format_score
 
 NOTHING = "–"
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 from rapidfuzz.distance import Levenshtein
 
 from i2l.evaluation.breakdown import Blocks, align_tokens
-from i2l.evaluation.text_metrics import without_spacing
-from i2l.explain.token_classes import token_class
+from i2l.evaluation.scores import without_spacing
+from i2l.explain.localization import token_class
 
 Tokens = Sequence[str]
 

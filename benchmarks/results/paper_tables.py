@@ -6,8 +6,7 @@ from typing import Final
 from benchmarks.results.markdown import NOTHING, distance, percent, points, score, table
 from benchmarks.results.paper import CURVE, NAMES, TARGETS, TEST_SCORES, TRAINING
 from benchmarks.results.store import COMPARED, Run
-from i2l.evaluation.bootstrap import paired_bootstrap
-from i2l.evaluation.figures import FIGURE_BY_KEY
+from i2l.evaluation.scores import FIGURE_BY_KEY, paired_bootstrap
 
 _PAPER_KEYS: Final = ("bleu_moses", "edit_distance", "im2markup_match_no_spaces", "compiles_somehow")
 

@@ -11,7 +11,7 @@ from PIL import Image
 from benchmarks.results.store import EXAMPLES
 from i2l.evaluation.image_match import MAX_INK
 from i2l.formulas.normalize import normalize_formula
-from i2l.images.render import render_formulas
+from i2l.rendering.render import render_formulas
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "results"
 _MARGIN_PX: Final = 12

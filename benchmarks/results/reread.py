@@ -10,7 +10,7 @@ from benchmarks.results.add import text_figures
 from benchmarks.results.mistakes import LIMIT
 from benchmarks.results.store import Run, write_json
 from i2l.dataset.format import DatasetReader
-from i2l.evaluation.reading import BatchReader, ReadOptions
+from i2l.evaluation.read_samples import BatchReader, ReadOptions
 
 RULES: Final = {
     "as read": ReadOptions(),

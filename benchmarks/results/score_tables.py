@@ -6,8 +6,7 @@ from typing import Any, Final
 from benchmarks.results.markdown import NOTHING, distance, points, score, table
 from benchmarks.results.mistakes import LIMIT
 from benchmarks.results.store import COMPARED, FIRST, VARIANTS, Run
-from i2l.evaluation.bootstrap import paired_bootstrap
-from i2l.evaluation.figures import FIGURES, Figure, Interval
+from i2l.evaluation.scores import FIGURES, Figure, Interval, paired_bootstrap
 from i2l.explain.localization import METRICS, format_metric
 
 _SUBSETS: Final = ("bleu_moses", "tolerant_match", "strict_match", "character_f1")

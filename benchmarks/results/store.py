@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from i2l.evaluation.figures import FIGURE_BY_KEY, Figure, Interval
+from i2l.evaluation.scores import FIGURE_BY_KEY, Figure, Interval
 from i2l.files import atomic_write
 
 FOLDER: Final = Path(__file__).parents[2] / "results"

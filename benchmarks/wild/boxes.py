@@ -15,14 +15,13 @@ import numpy as np
 from benchmarks.wild.judging import Judged, Row, Sample, judge, mean_interval, read_samples
 from benchmarks.wild.screens import choose_formulas, load_screens, screens_folder, take_screenshots
 from i2l.errors import I2LError
-from i2l.explain.box_fit import box_iou
-from i2l.explain.localized_tokens import matched_tokens
+from i2l.explain.localization import box_iou, matched_tokens
 from i2l.formulas.normalize import normalize_formula
-from i2l.images.render import Box, render_formulas
-from i2l.images.styles import PAPER
-from i2l.inference.attention_boxes import visible_tokens
+from i2l.inference.boxes import visible_tokens
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
+from i2l.rendering.render import Box, render_formulas
+from i2l.rendering.styles import PAPER
 
 SIZES: Final = (0.5, 0.7, 1.0, 1.4, 2.0)  # times the paper's 200 dpi
 FORMULAS: Final = 60

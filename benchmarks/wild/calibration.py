@@ -7,8 +7,8 @@ of the package promises anything about it.
 from collections.abc import Mapping, Sequence
 
 from benchmarks.wild.judging import Judged, Row, mean_interval, wilson
-from i2l.evaluation.figures import Interval
-from i2l.inference.calibration import expected_calibration_error
+from i2l.evaluation.scores import Interval
+from i2l.inference.confidence import expected_calibration_error
 
 SURE = 0.9
 _LEFT_OUT = frozenset({"hand"})

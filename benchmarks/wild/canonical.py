@@ -16,9 +16,9 @@ from typing import Final
 
 from benchmarks.wild.displays import BOOK, Display, load_displays
 from i2l.formulas.normalize import normalize_formula
-from i2l.images.pdf_ink import Glyph, Ink, PdfInk
-from i2l.images.sandbox import run_pdflatex
-from i2l.images.styles import PAPER, preamble
+from i2l.rendering.pdf_ink import Glyph, Ink, PdfInk
+from i2l.rendering.sandbox import run_pdflatex
+from i2l.rendering.styles import PAPER, preamble
 
 _NEAR_PT: Final = 0.5
 _ON_A_PAGE: Final = r"""

@@ -27,13 +27,13 @@ from benchmarks.wild.judging import (
     summarize,
 )
 from i2l.dataset.build import EngineOptions
-from i2l.dataset.extraction import KEPT, ExtractOptions, extract_formulas
+from i2l.dataset.extract import KEPT, ExtractOptions, extract_formulas
 from i2l.files import atomic_write
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.tokens import FormulaError
-from i2l.images.render import render_formulas
-from i2l.images.styles import PAPER, Style
 from i2l.inference.reader import Reader
+from i2l.rendering.render import render_formulas
+from i2l.rendering.styles import PAPER, Style
 
 BOOK: Final = "physicsplay"
 ONE_ROW: Final = "one row"

@@ -10,10 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from i2l.errors import I2LError
-from i2l.evaluation.bootstrap import ROUNDS, quantiles, resampled_sums
-from i2l.evaluation.figures import Interval
-from i2l.evaluation.prepare import prepare_formula
-from i2l.evaluation.visual import compare_images
+from i2l.evaluation.scores import ROUNDS, Interval, quantiles, resampled_sums
+from i2l.evaluation.visual import compare_images, prepare_formula
 from i2l.images.open import ImageSource
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.wild.judging import Judged, Row, Sample, judge, judge_texts, read_samples, rows
-from i2l.evaluation.pairs import pair_files, read_targets
+from i2l.evaluation.compare import pair_files, read_targets
 from i2l.inference.reader import Reader
 
 KINDS: Final = ("print", "lines", "screen", "photo", "hand")

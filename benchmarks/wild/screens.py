@@ -30,8 +30,8 @@ from benchmarks.wild.judging import (
     show_progress,
     summarize,
 )
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.tokens import FormulaError
 from i2l.inference.reader import Reader
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from PIL import Image, ImageDraw
 
 from benchmarks.wild.judging import Judged
 from benchmarks.wild.pictures import KINDS
-from i2l.evaluation.prepare import prepare_formula
+from i2l.evaluation.visual import prepare_formula
 from i2l.images.open import open_image
-from i2l.images.rasterize import Pixels
-from i2l.images.render import render_formulas
+from i2l.rendering.rasterize import Pixels
+from i2l.rendering.render import render_formulas
 
 _CELL_PX: Final = (680, 400)
 _GAP_PX: Final = 10

@@ -15,9 +15,9 @@ import numpy as np
 from benchmarks.wild.screens import choose_formulas
 from i2l.errors import I2LError
 from i2l.formulas.normalize import normalize_formula
-from i2l.images.rasterize import Pixels
-from i2l.images.render import render_formulas
 from i2l.inference.reader import Reader
+from i2l.rendering.rasterize import Pixels
+from i2l.rendering.render import render_formulas
 
 SHORT: Final = 50  # tokens
 LONG: Final = 500

@@ -20,11 +20,11 @@ from benchmarks.wild.judging import (
     summarize,
 )
 from i2l.formulas.commands import FONT_SWITCHES, MATH_FONTS, SIGNATURES
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.tokens import FormulaError
-from i2l.images.render import render_formulas
-from i2l.images.styles import PAPER
 from i2l.inference.reader import Reader
+from i2l.rendering.render import render_formulas
+from i2l.rendering.styles import PAPER
 
 CONTEXTS: Final = {
     "alone": "{}",

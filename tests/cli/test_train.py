@@ -8,8 +8,7 @@ from typer.testing import CliRunner
 
 from i2l.cli import app
 from i2l.config import ConfigError
-from i2l.dataset.recipes import RECIPES
-from i2l.dataset.sources import text_sources
+from i2l.dataset.sources import RECIPES, text_sources
 from i2l.errors import I2LError
 from i2l.model.checkpoint import load_network, read_checkpoint
 from tests.dataset.conftest import fake_tex, small_build  # noqa: F401 - fixtures
@@ -60,7 +59,7 @@ def test_from_formulas_to_a_model_by_two_processes(tmp_path):
     formulas = [f"{a} + {b} ^ {c}\n" for a in "abxy" for b in "abxy" for c in "abxy"]
     (tmp_path / "formulas.txt").write_text("".join(formulas))
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    i2l = [sys.executable, "-m", "i2l.cli"]
+    i2l = [sys.executable, "-m", "i2l"]
     build = ["build", "--formulas", str(tmp_path / "formulas.txt"), "--out", str(tmp_path / "data")]
     subprocess.run([*i2l, *build, "--val-fraction", "0.2"], check=True, env=environment)
     settings = [part for setting in SMALL for part in ("--set", setting)]
@@ -70,7 +69,7 @@ def test_from_formulas_to_a_model_by_two_processes(tmp_path):
         [
             *torchrun,
             "-m",
-            "i2l.cli",
+            "i2l",
             *train,
             "--batch-size",
             "8",

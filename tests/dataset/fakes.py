@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from i2l.dataset.recipes import RECIPES
-from i2l.images.render import RenderResult
+from i2l.dataset.sources import RECIPES
+from i2l.rendering.render import RenderResult
 
 RECIPE = replace(RECIPES["im2latex-90k"], min_token_count=2, max_tokens=20)
 

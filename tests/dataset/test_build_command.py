@@ -20,7 +20,7 @@ FEW = ["--min-token-count", "2"]
 
 
 def run(*arguments, cwd):
-    command = [sys.executable, "-m", "i2l.cli", "build", *arguments]
+    command = [sys.executable, "-m", "i2l", "build", *arguments]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
@@ -88,7 +88,7 @@ def test_mistakes_get_one_line(tmp_path, arguments, message):
 def test_ctrl_c_stops_and_the_same_command_goes_on(tmp_path, workers_first_s):
     """It reaches all processes, and not always ours first."""
     (tmp_path / "a.txt").write_text("\n".join(f"{f} + {n}" for f in FORMULAS for n in range(70)))
-    command = [sys.executable, "-m", "i2l.cli", "build", "a.txt", "--out", "out", "--no-boxes", "--jobs", "2"]
+    command = [sys.executable, "-m", "i2l", "build", "a.txt", "--out", "out", "--no-boxes", "--jobs", "2"]
     process = subprocess.Popen(
         command,
         cwd=tmp_path,

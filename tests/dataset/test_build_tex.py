@@ -11,18 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from i2l.dataset import draw
+from i2l.dataset import shards
 from i2l.dataset.build import BuildOptions, EngineOptions, build_dataset
-from i2l.dataset.extraction import ExtractOptions, extract_formulas
+from i2l.dataset.extract import ExtractOptions, extract_formulas
 from i2l.dataset.format import DatasetReader
-from i2l.dataset.joined import JoinedDataset
-from i2l.dataset.prepared import PreparedSplit
-from i2l.dataset.recipes import RECIPES
-from i2l.dataset.sources import text_sources
+from i2l.dataset.model_view import JoinedDataset, PreparedSplit
+from i2l.dataset.sources import RECIPES, text_sources
 from i2l.dataset.work import BuildError
 from i2l.images.prepare import prepare_image
-from i2l.images.styles import FONTS, world_style
-from i2l.images.tex import TexError
+from i2l.rendering.styles import FONTS, world_style
+from i2l.rendering.tex import TexError
 from tests.dataset.fakes import folder_bytes
 
 pytestmark = pytest.mark.tex
@@ -80,7 +78,7 @@ def test_a_prepared_split_is_what_a_reader_sees(sources, tmp_path, name):
     row = 0
     for number, (formula, sample_id) in enumerate(zip(prepared.formulas, prepared.ids, strict=True)):
         index = world.ids.index(sample_id)
-        style = draw.style_from_text(world.styles[index])
+        style = shards.style_from_text(world.styles[index])
         scale = 2400 / (style.dpi * style.size_pt)
         (expected,) = prepare_image(world.pixels([index])[0], canvas_shape=canvas_shape, scale=scale)
         assert np.array_equal(images[number], expected.pixels)
@@ -136,9 +134,9 @@ WORLD = replace(RECIPES["world"], min_token_count=1, val_fraction=0.1, test_frac
 @pytest.mark.slow
 def test_styles_of_the_world_in_both_forms(sources, tmp_path, monkeypatch):
     fonts = ["computer-modern", "latin-modern"]  # the others need more packages than tests may ask for
-    monkeypatch.setattr(draw, "FONTS", fonts)
+    monkeypatch.setattr(shards, "FONTS", fonts)
     monkeypatch.setattr(
-        draw, "world_style", lambda seed: replace(world_style(seed), font=fonts[seed // 36 % 2], bold=False)
+        shards, "world_style", lambda seed: replace(world_style(seed), font=fonts[seed // 36 % 2], bold=False)
     )
     options = replace(OPTIONS, recipe=WORLD, seed=7)
     one = build(sources, tmp_path / "pixels", options).split("train")
@@ -150,7 +148,7 @@ def test_styles_of_the_world_in_both_forms(sources, tmp_path, monkeypatch):
 
 def test_a_missing_font_is_an_error_before_the_work(sources, tmp_path, monkeypatch):
     monkeypatch.setitem(FONTS, "lead", r"\usepackage{leadtype}")
-    monkeypatch.setattr(draw, "FONTS", ["lead"])
+    monkeypatch.setattr(shards, "FONTS", ["lead"])
     with pytest.raises(TexError, match=r"leadtype\.sty"):
         build(sources, tmp_path / "out", replace(OPTIONS, recipe=WORLD))
     assert not (tmp_path / "out").exists()
@@ -158,8 +156,8 @@ def test_a_missing_font_is_an_error_before_the_work(sources, tmp_path, monkeypat
 
 @pytest.mark.slow
 def test_processes_load_what_one_process_loads(sources, tmp_path, monkeypatch):
-    monkeypatch.setattr("i2l.dataset.pixels.MIN_SAMPLES_FOR_PROCESSES", 1)
-    monkeypatch.setattr("i2l.dataset.pixels.SAMPLES_PER_TASK", 10)
+    monkeypatch.setattr("i2l.dataset.format.MIN_SAMPLES_FOR_PROCESSES", 1)
+    monkeypatch.setattr("i2l.dataset.format.SAMPLES_PER_TASK", 10)
     for compact in (False, True):
         split = build(sources, tmp_path / f"compact-{compact}", replace(OPTIONS, compact=compact)).split(
             "train"

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from i2l.dataset.filters import (
+from i2l.dataset.sources import SPLITS
+from i2l.dataset.verdicts import (
     DUPLICATE,
     EARLY_REASONS,
     LEAK,
@@ -13,7 +14,6 @@ from i2l.dataset.filters import (
     loose_key,
     select_lines,
 )
-from i2l.dataset.recipes import SPLITS
 from i2l.formulas.normalize import normalize_formula
 
 TRAIN, VAL, TEST = range(3)

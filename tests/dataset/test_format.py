@@ -5,8 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from i2l.dataset.format import DatasetReader
-from i2l.dataset.pixels import DatasetError
+from i2l.dataset.format import DatasetError, DatasetReader
 from i2l.dataset.sources import text_sources
 from tests.damage import damages
 

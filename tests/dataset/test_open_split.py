@@ -5,14 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from i2l.dataset.draw import style_from_text
-from i2l.dataset.format import DatasetReader
-from i2l.dataset.joined import JoinedDataset
-from i2l.dataset.pixels import DatasetError
-from i2l.dataset.prepared import open_split
-from i2l.dataset.recipes import RECIPES
-from i2l.dataset.sources import text_sources
-from i2l.evaluation.samples import load_split
+from i2l.dataset.format import DatasetError, DatasetReader
+from i2l.dataset.model_view import JoinedDataset, open_split
+from i2l.dataset.shards import style_from_text
+from i2l.dataset.sources import RECIPES, text_sources
+from i2l.evaluation.read_samples import load_split
 from tests.dataset.fakes import RECIPE
 
 WORLD = replace(RECIPES["world"], min_token_count=1, val_fraction=0.1, test_fraction=0.1)

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from i2l.dataset.charts import bar_chart, histogram, rank_chart
+from i2l.dataset.card import bar_chart, histogram, rank_chart
 from i2l.dataset.sources import text_sources
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from i2l.dataset.draw import check_styles
-from i2l.dataset.recipes import WORLD_STYLES
-from i2l.images import sandbox, tex
+from i2l.dataset.shards import check_styles
+from i2l.dataset.sources import WORLD_STYLES
+from i2l.rendering import sandbox, tex
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,14 +4,12 @@ import random
 
 import pytest
 
-from i2l.evaluation import run, visual
-from i2l.evaluation.pairs import Pairs
-from i2l.evaluation.prepare import prepare_formula
+from i2l.evaluation import compare, visual
+from i2l.evaluation.compare import EvaluationOptions, Pairs, evaluate_pairs
 from i2l.evaluation.report import write_report
-from i2l.evaluation.run import EvaluationOptions, evaluate_pairs
-from i2l.evaluation.visual import compare_images
-from i2l.images.render import render_formulas
-from tests.images.random_formulas import random_formula
+from i2l.evaluation.visual import compare_images, prepare_formula
+from i2l.rendering.render import render_formulas
+from tests.rendering.random_formulas import random_formula
 
 SPELLED = r"\text { ~ i ~ f ~ } r"
 WORDS = [
@@ -112,14 +110,14 @@ def test_a_pair_that_cannot_be_compared_is_wrong_and_named(monkeypatch, tmp_path
 
 
 def test_a_formula_that_cannot_be_prepared_is_wrong_and_named(monkeypatch):
-    real = run.prepare_formula
+    real = compare.prepare_formula
 
     def fail(formula, *, canonical):
         if "q" in formula:
             raise RecursionError("too deep")
         return real(formula, canonical=canonical)
 
-    monkeypatch.setattr(run, "prepare_formula", fail)
+    monkeypatch.setattr(compare, "prepare_formula", fail)
     pairs = Pairs(list("ABC"), ["a", "q", "c"], ["a", "q", "q"])
     result = evaluate(pairs, render=False).result
     assert result.figures["exact_match"].value == pytest.approx(1 / 3)

@@ -3,9 +3,14 @@
 import numpy as np
 import pytest
 
-from i2l.evaluation.bootstrap import bootstrap_figures, paired_bootstrap, resampled_sums
-from i2l.evaluation.figures import FIGURE_BY_KEY, available_figures
-from i2l.evaluation.text_metrics import text_columns
+from i2l.evaluation.scores import (
+    FIGURE_BY_KEY,
+    available_figures,
+    bootstrap_figures,
+    paired_bootstrap,
+    resampled_sums,
+    text_columns,
+)
 
 EXACT = FIGURE_BY_KEY["exact_match"]
 

@@ -3,14 +3,15 @@
 import pytest
 
 from i2l.evaluation.breakdown import (
+    CONSTRUCTS,
     align_tokens,
     find_confusions,
+    find_constructs,
     scores_by_construct,
     scores_by_length,
     scores_by_token,
 )
-from i2l.evaluation.constructs import CONSTRUCTS, find_constructs
-from i2l.evaluation.text_metrics import text_columns
+from i2l.evaluation.scores import text_columns
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from i2l.evaluation.detection import detect_symbols
-from i2l.evaluation.symbols import Symbol, find_symbols
+from i2l.evaluation.detection import Symbol, detect_symbols, find_symbols
 from i2l.formulas.normalize import normalize_formula
-from i2l.images.render import render_formulas
+from i2l.rendering.render import render_formulas
 
 EM_PX = 33.2
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from i2l.evaluation.pairs import PairsError, pair_files
+from i2l.evaluation.compare import PairsError, pair_files
 
 
 @pytest.fixture

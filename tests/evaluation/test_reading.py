@@ -13,17 +13,14 @@ from i2l.cli import app
 from i2l.config import ModelConfig, ObjectiveConfig, TrainConfig
 from i2l.dataset.sources import text_sources
 from i2l.errors import I2LError
-from i2l.evaluation.pairs import PairsError
-from i2l.evaluation.reading import BatchReader, ReadOptions
-from i2l.evaluation.reading_log import ReadingLog
+from i2l.evaluation.compare import EvaluationOptions, PairsError
+from i2l.evaluation.judge import try_model
+from i2l.evaluation.read_samples import BatchReader, ReadingLog, ReadOptions, find_pictures, load_split
 from i2l.evaluation.results import save_results
-from i2l.evaluation.run import EvaluationOptions
-from i2l.evaluation.samples import find_pictures, load_split
-from i2l.evaluation.trial import try_model
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.reader import Reader
+from i2l.model.calstm.network import Recognizer
 from i2l.model.checkpoint import save_checkpoint
-from i2l.model.recognizer import Recognizer
 
 TOKENS = ["x", "+", "=", *"abcdef"]
 CONFIG = ModelConfig(

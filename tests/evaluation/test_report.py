@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 
 from i2l.evaluation.breakdown import SubsetScores
-from i2l.evaluation.gallery import sample_category
-from i2l.evaluation.pairs import Pairs
-from i2l.evaluation.report import write_report
+from i2l.evaluation.compare import EvaluationOptions, Pairs, evaluate_pairs
+from i2l.evaluation.read_samples import gallery_inputs
+from i2l.evaluation.report import sample_category, write_report
 from i2l.evaluation.results import Curve
-from i2l.evaluation.run import EvaluationOptions, evaluate_pairs
-from i2l.evaluation.samples import gallery_inputs
 
 pytestmark = pytest.mark.tex
 

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from i2l.evaluation.pairs import Pairs
+from i2l.evaluation.compare import EvaluationOptions, Pairs, evaluate_pairs
 from i2l.evaluation.results import ResultsError, compare_results, load_results, save_results
-from i2l.evaluation.run import EvaluationOptions, evaluate_pairs
 
 TARGETS = [f"x _ {{ {number} }} + y" for number in range(40)]
 TEXT_ONLY = EvaluationOptions(render=False, rounds=50, jobs=1)

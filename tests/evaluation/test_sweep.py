@@ -2,9 +2,9 @@
 
 import pytest
 
-from i2l.evaluation.run import EvaluationOptions
-from i2l.evaluation.sweep import SweepError, parse_sweep, run_sweep
-from i2l.images.styles import FONTS
+from i2l.evaluation.compare import EvaluationOptions
+from i2l.evaluation.judge import SweepError, parse_sweep, run_sweep
+from i2l.rendering.styles import FONTS
 
 
 def test_ranges_and_lists():

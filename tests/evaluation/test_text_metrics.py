@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from nltk.translate.bleu_score import corpus_bleu
 from sacrebleu.metrics.bleu import BLEU
 
-from i2l.evaluation.figures import FIGURE_BY_KEY
-from i2l.evaluation.text_metrics import remove_spaces, text_columns, without_spacing
+from i2l.evaluation.scores import FIGURE_BY_KEY, remove_spaces, text_columns, without_spacing
 
 EXACT = pytest.approx
 NEAR = 1e-6

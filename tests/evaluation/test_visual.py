@@ -2,8 +2,7 @@
 
 import pytest
 
-from i2l.evaluation.prepare import prepare_formula
-from i2l.evaluation.visual import compare_images
+from i2l.evaluation.visual import compare_images, prepare_formula
 
 pytestmark = pytest.mark.tex
 

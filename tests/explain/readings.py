@@ -4,8 +4,8 @@ import numpy as np
 from PIL import Image
 
 from i2l.config import ModelConfig
+from i2l.explain.attention import Placement
 from i2l.explain.explanation import build_explanation
-from i2l.explain.placement import Placement
 from i2l.images.canvas import place_on_canvas
 from i2l.model.receptive_field import receptive_field
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from i2l.config import ModelConfig
-from i2l.explain.box_fit import BoxError, TrueBoxes, box_iou, fit_share
-from i2l.inference.attention_boxes import attention_boxes, smallest_blocks, visible_tokens
+from i2l.explain.localization import BoxError, TrueBoxes, box_iou, fit_share
+from i2l.inference.boxes import attention_boxes, smallest_blocks, visible_tokens
 from i2l.model.receptive_field import receptive_field
 
 CONFIG = ModelConfig(height_px=128, width_px=256)

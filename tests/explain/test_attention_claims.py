@@ -4,13 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from i2l.explain.attention_claims import (
-    attention_errors,
-    cells_for_share,
-    entropy_bits,
-    measure_claims,
-)
-from i2l.model import objective
+from i2l.explain.attention import attention_errors, cells_for_share, entropy_bits, measure_claims
+from i2l.model import network
 
 
 def one_hot(cells, grid=(4, 10)):
@@ -28,7 +23,7 @@ def test_cells_and_entropy():
 
 def test_errors_are_those_of_training():
     attention = np.random.default_rng(0).dirichlet(np.ones(40), size=7).reshape(7, 4, 10)
-    ase, aae = objective.attention_errors(torch.from_numpy(attention)[None], torch.tensor([7]))
+    ase, aae = network.attention_errors(torch.from_numpy(attention)[None], torch.tensor([7]))
     assert attention_errors(attention) == pytest.approx((ase.item(), aae.item()))
 
 

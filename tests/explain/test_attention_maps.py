@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from i2l.config import PRESETS, ModelConfig
-from i2l.explain.attention_maps import SPREADS, AttentionMapper, SpreadError, axis_weights
-from i2l.explain.placement import Placement
+from i2l.explain.attention import SPREADS, AttentionMapper, Placement, SpreadError, axis_weights
 from i2l.model.receptive_field import receptive_field
 
 SMALL = ModelConfig(height_px=64, width_px=160)

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from i2l.explain.confidence_fit import WEIGHED, Judgement, fit_confidence
-from i2l.inference.calibration import CalibrationError, expected_calibration_error
-from i2l.inference.evidence import Evidence
+from i2l.explain.model_fit import WEIGHED, Judgement, fit_confidence
+from i2l.inference.confidence import CalibrationError, Evidence, expected_calibration_error
 
 
 def readings(count, *, seed=0, kind="print", doubt=1.0):

@@ -7,9 +7,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from i2l.explain.drawings import boxes_picture, boxes_svg, contact_sheet, scan_gif
+from i2l.explain.drawings import (
+    boxes_picture,
+    boxes_svg,
+    contact_sheet,
+    explanation_page,
+    image_url,
+    scan_gif,
+)
 from i2l.explain.explanation import ExplanationError, build_explanation
-from i2l.explain.page_writer import explanation_page, image_url
 from tests.explain.readings import FIELD, SYMBOLS, TOKENS, make_explanation
 
 

@@ -9,16 +9,16 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from i2l.config import ModelConfig
-from i2l.explain.explain_image import explain_image
-from i2l.explain.placement import Placement
+from i2l.explain.attention import Placement
+from i2l.explain.explanation import explain_image
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.canvas import place_on_canvas
 from i2l.images.prepare import prepare_image
-from i2l.inference.attention_boxes import attention_boxes, find_ink
+from i2l.inference.boxes import attention_boxes, find_ink
 from i2l.inference.reader import Reader
+from i2l.model.calstm.network import Recognizer
 from i2l.model.checkpoint import save_checkpoint
 from i2l.model.receptive_field import receptive_field
-from i2l.model.recognizer import Recognizer
 
 CONFIG = ModelConfig(
     height_px=64,

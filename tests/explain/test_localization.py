@@ -4,21 +4,19 @@ import numpy as np
 import pytest
 
 from i2l.config import ModelConfig
-from i2l.explain.attention_claims import FOCUS_SHARE
+from i2l.explain.attention import FOCUS_SHARE
 from i2l.explain.localization import (
     METRICS,
     MODEL,
-    evaluate_localization,
-    fit_localization,
-    score_tokens,
-)
-from i2l.explain.localized_tokens import (
     LocalizationError,
     LocalizationSample,
+    evaluate_localization,
+    fit_localization,
     localized_tokens,
     matched_tokens,
+    score_tokens,
+    token_class,
 )
-from i2l.explain.token_classes import token_class
 from i2l.model.receptive_field import receptive_field
 
 CONFIG = ModelConfig(height_px=64, width_px=320)

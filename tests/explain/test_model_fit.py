@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from i2l.cli import app
 from i2l.explain import model_fit
-from i2l.inference import page_ink
-from i2l.inference.calibration import Calibration, CalibrationError
+from i2l.inference import boxes
+from i2l.inference.confidence import Calibration, CalibrationError
 from i2l.inference.reader import Reader
 from tests.inference.conftest import (  # noqa: F401 - fixtures
     FORMULAS,
@@ -89,11 +89,11 @@ def test_confidence_is_the_share_of_readings_that_draw_the_target(model, monkeyp
     assert [(kind.name, kind.num_samples) for kind in stored.kinds] == [("photo", 78), ("print", 78)]
     assert stored.box_share is not None
     shares = []
-    boxes = page_ink.choose_symbols
+    choose = boxes.choose_symbols
     monkeypatch.setattr(
-        page_ink,
+        boxes,
         "choose_symbols",
-        lambda *args, share, **rest: shares.append(share) or boxes(*args, share=share, **rest),
+        lambda *args, share, **rest: shares.append(share) or choose(*args, share=share, **rest),
     )
     reading = Reader(model).read(draw_formula("a"), scale=1)
     assert plain.confidence > 0.95

@@ -2,7 +2,7 @@
 
 import pytest
 
-from i2l.explain.page_writer import explanation_page
+from i2l.explain.drawings import explanation_page
 from tests.explain.readings import SYMBOLS, TOKENS, make_explanation
 
 pytestmark = pytest.mark.slow

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from i2l.formulas.aliases import _SAME_IN_TEX, ALIASES, SPELLED_OUT, one_name
 from i2l.formulas.normalize import normalize_formula
-from i2l.images.render import render_formulas
+from i2l.formulas.spelling import _SAME_IN_TEX, ALIASES, SPELLED_OUT, one_name
+from i2l.rendering.render import render_formulas
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.tokens import FormulaError
 
 
 def array(columns):

@@ -4,10 +4,10 @@ from itertools import islice
 
 import pytest
 
-from i2l.formulas import signs
+from i2l.formulas import commands
 from i2l.formulas.compose import Composer
 from i2l.formulas.normalize import normalize_formula
-from i2l.images.render import render_formulas
+from i2l.rendering.render import render_formulas
 
 FORMULAS = [
     r"a + b = c _ { 1 } ,",
@@ -32,7 +32,7 @@ def test_displays_have_several_lines_matrices_and_rare_signs():
     tokens = {token for display in displays for token in display.split()}
     for wanted in (r"\begin{aligned}", r"\begin{gathered}", r"\begin{cases}", r"\begin{matrix}", r"\left\{"):
         assert wanted in tokens
-    rare = {*signs.RELATIONS, *signs.ARROWS, *signs.BINARIES, *signs.LETTERS}
+    rare = {*commands.RELATIONS, *commands.ARROW_SIGNS, *commands.BINARIES, *commands.LETTERS}
     assert len(tokens & rare) > 150
 
 
@@ -45,10 +45,18 @@ def test_nearly_all_displays_parse_and_draw():
 
 @pytest.mark.tex
 def test_every_sign_is_canonical_and_draws():
-    groups = (signs.LETTERS, signs.BINARIES, signs.RELATIONS, signs.ARROWS, signs.OPERATORS)
+    groups = (
+        commands.LETTERS,
+        commands.BINARIES,
+        commands.RELATIONS,
+        commands.ARROW_SIGNS,
+        commands.OPERATORS,
+    )
     formulas = [f"a {sign} b" for group in groups for sign in group]
-    formulas += [f"{sign} {{ X }}" for sign in (*signs.ACCENTS, *signs.ALPHABETS, *signs.STRETCHED_ARROWS)]
-    formulas += [rf"\left{left} x \right{right}" for left, right in signs.FENCES]
+    formulas += [
+        f"{sign} {{ X }}" for sign in (*commands.ACCENTS, *commands.ALPHABETS, *commands.STRETCHED_ARROWS)
+    ]
+    formulas += [rf"\left{left} x \right{right}" for left, right in commands.FENCES]
     assert [formula for formula in formulas if normalize_formula(formula).formula != formula] == []
     drawn = render_formulas(formulas)
     assert [f for f, result in zip(formulas, drawn, strict=True) if result.pixels is None] == []

@@ -2,8 +2,8 @@
 
 import pytest
 
-from i2l.formulas.macros import Macros
-from i2l.formulas.tokens import FormulaError
+from i2l.formulas.expansion import Macros
+from i2l.formulas.lexer import FormulaError
 
 MACROS = Macros.parse(r"\newcommand{\be}{b} \newcommand{\half}[1]{#1\alpha} \newcommand{\grow}{x\grow}")
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from i2l.formulas.macros import MacroError, Macros
+from i2l.formulas.expansion import MacroError, Macros
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.tokens import FormulaError
 
 PREAMBLE = r"""
 \newcommand{\be}{\beta} % \newcommand{\no}{x}

@@ -2,8 +2,8 @@
 
 import pytest
 
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.tokens import FormulaError
 
 IM2MARKUP = {
     r"x^2_i": r"x _ { i } ^ { 2 }",

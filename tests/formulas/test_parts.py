@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 
+from i2l.formulas.compose import common_parts
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.parts import common_parts
 from tests.formulas.test_properties import canonical, formulas
 
 

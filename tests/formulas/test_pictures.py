@@ -5,7 +5,7 @@ import pytest
 
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.pretty import pretty_formula
-from i2l.images.render import render_formulas
+from i2l.rendering.render import render_formulas
 
 pytestmark = pytest.mark.tex
 

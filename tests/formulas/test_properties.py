@@ -9,9 +9,9 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from i2l.formulas.commands import SIGNATURES
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.pretty import pretty_formula
-from i2l.formulas.tokens import FormulaError
 
 leaves = st.sampled_from(
     [

@@ -8,7 +8,7 @@ from i2l.formulas.commands import SPACES
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.pretty import readable_formula
 from i2l.formulas.spelling import respell
-from i2l.images.render import render_formulas
+from i2l.rendering.render import render_formulas
 from tests.formulas.test_properties import canonical, formulas
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
 
-from i2l.images.ink_symbols import find_pieces, find_symbols
+from i2l.images.ink import find_pieces, find_symbols
 
 
 @settings(max_examples=80, deadline=None)

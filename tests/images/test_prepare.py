@@ -205,8 +205,8 @@ FORMULAS = [
 
 @pytest.fixture(scope="module")
 def rendered():
-    from i2l.images.render import render_formulas
-    from i2l.images.styles import PAPER
+    from i2l.rendering.render import render_formulas
+    from i2l.rendering.styles import PAPER
 
     return {
         dpi: [

@@ -6,15 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from i2l.inference.calibration import (
+from i2l.inference.confidence import (
+    MAX_UNREAD,
     OLD_FORMAT,
     Calibration,
     CalibrationError,
+    Evidence,
     Kind,
     Scoring,
     expected_calibration_error,
 )
-from i2l.inference.evidence import MAX_UNREAD, Evidence
 
 SURE = Evidence(
     log_prob=-0.3,

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from i2l.inference.arrays import NumpyArrays, TorchArrays
-from i2l.inference.decoding import BeamOptions, beam_search
+from i2l.inference.decoding import BeamOptions, NumpyArrays, TorchArrays, beam_search
 from tests.inference.toy import (
     EOS,
     ToyModel,

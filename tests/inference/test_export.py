@@ -15,18 +15,15 @@ from i2l.config import ObjectiveConfig, TrainConfig, model_preset
 from i2l.errors import I2LError
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.canvas import place_on_canvas
-from i2l.inference.arrays import NumpyArrays
 from i2l.inference.backends import OnnxBackend
-from i2l.inference.calibration import Calibration
-from i2l.inference.decoding import BeamOptions, beam_search
-from i2l.inference.export import ExportError, export_model
-from i2l.inference.model_card import update_model_card
+from i2l.inference.confidence import Calibration
+from i2l.inference.decoding import BeamOptions, NumpyArrays, beam_search
+from i2l.inference.export import ExportError, ParityError, check_parity, export_model, update_model_card
 from i2l.inference.model_folder import ModelError, read_model_folder
-from i2l.inference.parity import ParityError, check_parity
 from i2l.inference.reader import Reader
-from i2l.model.build import build_network
+from i2l.model.calstm.network import Recognizer
 from i2l.model.checkpoint import load_network, save_checkpoint
-from i2l.model.recognizer import Recognizer
+from i2l.model.network import build_network
 from tests.images.hostile import hostile_file
 from tests.inference.conftest import CONFIG, FORMULAS, draw_formula
 from tests.inference.toy import log_softmax, plain_beam_search
@@ -263,7 +260,7 @@ def test_long_rows_keep_their_precision():
     import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
 
-    from i2l.inference.quantize import quantize_matrices
+    from i2l.inference.export import quantize_matrices
 
     random = np.random.default_rng(0)
     length = 136 * 512  # NOPOOL's features of an image

@@ -6,13 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.tokens import FormulaError
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.inference.arrays import NumpyArrays
-from i2l.inference.decoding import BeamOptions, beam_search
-from i2l.inference.grammar import START, advance, may_end
-from i2l.inference.guards import FormulaGuard
+from i2l.inference.decoding import BeamOptions, NumpyArrays, beam_search
+from i2l.inference.grammar import START, FormulaGuard, advance, may_end
 from tests.inference.formulas import FORMULAS
 
 TOKENS = sorted({token for formula in FORMULAS for token in formula.split(" ")})
@@ -100,7 +98,7 @@ def test_whatever_the_guard_allows_is_a_formula(choices, max_steps):
 @pytest.mark.tex
 def test_whatever_the_guard_allows_compiles():
     """Random tokens are the hardest case; what is left over are letters that a font does not have."""
-    from i2l.images.render import render_formulas
+    from i2l.rendering.render import render_formulas
 
     random = np.random.default_rng(0)
     tokens = [t for t in TOKENS if t not in (r"\mathbb", r"\mathscr", r"\mathfrak", r"\hspace", r"\kern")]

@@ -5,10 +5,9 @@ import shutil
 import numpy as np
 import pytest
 
-from i2l.inference.arrays import NumpyArrays
-from i2l.inference.calibration import Calibration
-from i2l.inference.decoding import BeamOptions, beam_search
-from i2l.inference.guards import FormulaGuard
+from i2l.inference.confidence import Calibration
+from i2l.inference.decoding import BeamOptions, NumpyArrays, beam_search
+from i2l.inference.grammar import FormulaGuard
 from i2l.inference.model_folder import CALIBRATION
 from i2l.inference.reader import Reader
 from tests.inference.conftest import draw_formula

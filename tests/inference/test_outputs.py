@@ -4,7 +4,7 @@ import pytest
 
 from i2l.errors import MissingDependencyError
 from i2l.formulas.pretty import pretty_formula
-from i2l.inference.outputs import OutputError, format_formula
+from i2l.inference.reading import OutputError, format_formula
 from tests.inference.formulas import FORMULAS
 
 RARE = [

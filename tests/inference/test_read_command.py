@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from i2l.cli import app, clipboard
 from i2l.errors import I2LError, MissingDependencyError
+from i2l.inference import reading
 from tests.inference.conftest import FORMULAS, draw_formula
 
 
@@ -98,9 +99,8 @@ def test_formats(run, folder, output, expected):
 
 
 def test_a_formula_that_mathml_cannot_express(run, folder, monkeypatch):
-    from i2l.inference import outputs
 
-    monkeypatch.setattr(outputs, "_COMMAND", __import__("re").compile("b"))  # so that b is not understood
+    monkeypatch.setattr(reading, "_COMMAND", __import__("re").compile("b"))  # so that b is not understood
     result = run(folder / "0.png", folder / "1.png", "--format", "mathml", "--no-names")
     assert result.exit_code == 1
     assert result.stdout.splitlines()[0].startswith("<math")

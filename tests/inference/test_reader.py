@@ -14,9 +14,9 @@ from PIL import Image
 import i2l
 from i2l.errors import I2LError
 from i2l.formulas.normalize import normalize_formula
+from i2l.formulas.spelling import picture_of
 from i2l.images.open import NotAnImageError
 from i2l.inference.alternatives import MIN_PROBABILITY, is_formula
-from i2l.inference.looks import picture_of
 from i2l.inference.model_folder import ModelError
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
@@ -48,7 +48,7 @@ def test_public_names():
 
 
 def test_the_reader_loads_nothing_heavy():
-    code = "import sys, i2l.inference.reader, i2l.inference.many, i2l.inference.outputs; print(*sys.modules)"
+    code = "import sys, i2l.inference.reader, i2l.inference.many, i2l.inference.reading; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout.split()

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from i2l.config import model_preset
-from i2l.images.ink_symbols import measure_pieces
+from i2l.images.ink import measure_pieces
 from i2l.images.prepare import prepare_image
-from i2l.inference.page_ink import PageInk
-from i2l.inference.unread import unread_ink
+from i2l.inference.boxes import PageInk, unread_ink
 from i2l.model.receptive_field import receptive_field
 
 FIELDS = {name: receptive_field(model_preset(name)) for name in ("nopool", "strips", "pinpoint")}

@@ -4,8 +4,8 @@ import torch
 
 from i2l.config import ModelConfig
 from i2l.images.canvas import WHITE
-from i2l.inference.window import find_window
-from i2l.model.encoder import Encoder
+from i2l.inference.backends import find_window
+from i2l.model.calstm.encoder import Encoder
 
 
 def config(**changes):

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from i2l.config import ModelConfig
-from i2l.model.recognizer import Recognizer
+from i2l.model.calstm.network import Recognizer
 
 VOCAB_SIZE = 11
 

@@ -9,6 +9,7 @@ from i2l.errors import I2LError
 from i2l.files import write_checksums
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.model import checkpoint as module
+from i2l.model.calstm.network import Recognizer
 from i2l.model.checkpoint import (
     CheckpointError,
     best_checkpoint,
@@ -20,7 +21,6 @@ from i2l.model.checkpoint import (
     read_checkpoint,
     save_checkpoint,
 )
-from i2l.model.recognizer import Recognizer
 from i2l.model.transport import join_checkpoint, pack_checkpoint
 from tests.damage import damages
 

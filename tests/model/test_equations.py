@@ -71,7 +71,7 @@ def test_objective(objective):
 
 
 def test_attention_errors_reach_0_and_100():
-    from i2l.model.objective import attention_errors
+    from i2l.model.network import attention_errors
 
     lengths = torch.tensor([4, 4])
     attention = torch.zeros(2, 6, 2, 2)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from i2l.config import ConfigError, ModelConfig, ObjectiveConfig, model_preset
-from i2l.model.recognizer import Recognizer
+from i2l.model.calstm.network import Recognizer
 
 BLOCKS = {
     ("nopool", 339): {

@@ -6,9 +6,8 @@ import torch
 
 from i2l.config import ConfigError, ModelConfig, ObjectiveConfig, model_preset
 from i2l.images.canvas import FAINT, place_on_canvas
-from i2l.model.build import build_network
-from i2l.model.grid_encoder import HALVING_KERNEL, convolution, first_halving
-from i2l.model.objective import guidance_loss
+from i2l.model.network import build_network, guidance_loss
+from i2l.model.pinpoint.network import HALVING_KERNEL, convolution, first_halving
 
 SMALL = {
     "height_px": 48,

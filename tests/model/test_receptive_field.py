@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from i2l.config import PRESETS, ModelConfig
-from i2l.model.encoder import Encoder
-from i2l.model.grid_encoder import GridEncoder
+from i2l.model.calstm.encoder import Encoder
+from i2l.model.pinpoint.network import GridEncoder
 from i2l.model.receptive_field import receptive_field
 
 GEOMETRIES = {

@@ -10,8 +10,8 @@ if DEVICE == "cpu":
     os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is imported
 pytest.importorskip("triton")
 
-from i2l.model import decoder_kernels, encoder_kernels, triton_decoder, triton_encoder  # noqa: E402
-from i2l.model.decoder_kernels import AttentionWeights  # noqa: E402
+from i2l.model.calstm import encoder, triton_kernels, unrolled  # noqa: E402
+from i2l.model.calstm.unrolled import AttentionWeights  # noqa: E402
 
 TOLERANCE = {"rtol": 1e-4, "atol": 2e-5}
 
@@ -41,14 +41,14 @@ def test_pool_and_paste(channels):
         torch.randn(channels),
         torch.randn(7, 9, channels),
     )
-    expected = encoder_kernels.pool_and_paste(raw, bias, background, 3, 1)
-    found = triton_encoder.pool_and_paste(*map(on_device, (raw, bias, background)), 3, 1)
+    expected = encoder.pool_and_paste(raw, bias, background, 3, 1)
+    found = triton_kernels.pool_and_paste(*map(on_device, (raw, bias, background)), 3, 1)
     check(found, expected)
     grad = torch.randn_like(expected[0])
     arguments = (grad, *expected)
     check(
-        triton_encoder.pool_and_paste_backward(*map(on_device, arguments), 3, 1),
-        encoder_kernels.pool_and_paste_backward(*arguments, 3, 1),
+        triton_kernels.pool_and_paste_backward(*map(on_device, arguments), 3, 1),
+        encoder.pool_and_paste_backward(*arguments, 3, 1),
     )
 
 
@@ -58,13 +58,13 @@ def test_first_layer(margins):
     kernel, bias = torch.randn(6, 1, 3, 3), torch.randn(6)
     height, width = (8 + margins[2] + margins[3] - 2) // 2, (12 + margins[0] + margins[1] - 2) // 2
     background = torch.randn(height + 3, width + 4, 6)
-    expected = encoder_kernels.first_layer(pixels, kernel, bias, background, margins, 2, 1)
-    found = triton_encoder.first_layer(*map(on_device, (pixels, kernel, bias, background)), margins, 2, 1)
+    expected = encoder.first_layer(pixels, kernel, bias, background, margins, 2, 1)
+    found = triton_kernels.first_layer(*map(on_device, (pixels, kernel, bias, background)), margins, 2, 1)
     check(found, expected)
     arguments = (torch.randn_like(expected[0]), *expected, pixels)
     check(
-        triton_encoder.first_layer_backward(*map(on_device, arguments), margins, 2, 1),
-        encoder_kernels.first_layer_backward(*arguments, margins, 2, 1),
+        triton_kernels.first_layer_backward(*map(on_device, arguments), margins, 2, 1),
+        encoder.first_layer_backward(*arguments, margins, 2, 1),
     )
 
 
@@ -88,9 +88,9 @@ def test_attention(sizes, penalty):
         return made
 
     expected, found = room("cpu"), room(DEVICE)
-    decoder_kernels.attention_forward(sums, prepared, weights, features, **expected)
+    unrolled.attention_forward(sums, prepared, weights, features, **expected)
     given = map(on_device, (sums, prepared, weights, features))
-    triton_decoder.attention_forward(*given, **found)
+    triton_kernels.attention_forward(*given, **found)
     check([found[name] for name in expected], expected.values())
 
     trace = {name.removeprefix("out_"): value for name, value in expected.items()}
@@ -99,9 +99,9 @@ def test_attention(sizes, penalty):
     wanted, made = room("cpu"), room(DEVICE)
     for out in (wanted, made):
         del out["out_normalizer"]
-    decoder_kernels.attention_backward(*grads, by_attention, weights, features, **trace, **wanted)
+    unrolled.attention_backward(*grads, by_attention, weights, features, **trace, **wanted)
     order = ["context", "scores", "second", "first"]
-    triton_decoder.attention_backward(
+    triton_kernels.attention_backward(
         *map(on_device, (*grads, by_attention, weights, features)),
         tuple(on_device(trace[name]) for name in ("context", "first", "second", "scores", "normalizer")),
         tuple(made[f"out_{name}"] for name in order),
@@ -124,8 +124,8 @@ def test_lstm(clip):
         }
 
     expected, found = room("cpu"), room(DEVICE)
-    decoder_kernels.lstm_forward(sums, bias, peepholes, cell, clip, **expected)
-    triton_decoder.lstm_forward(*map(on_device, (sums, bias, peepholes, cell)), clip, **found)
+    unrolled.lstm_forward(sums, bias, peepholes, cell, clip, **expected)
+    triton_kernels.lstm_forward(*map(on_device, (sums, bias, peepholes, cell)), clip, **found)
     check(found.values(), expected.values())
 
     for recurrent in (None, torch.randn(batch, units)):
@@ -133,14 +133,14 @@ def test_lstm(clip):
         device_cell, out = on_device(grad_cell.clone()), torch.empty(batch, 4 * units)
         device_out = on_device(torch.empty(batch, 4 * units))
         given = (sums, bias, peepholes, cell)
-        triton_decoder.lstm_backward(
+        triton_kernels.lstm_backward(
             on_device(above), on_device(recurrent), device_cell, *map(on_device, given), clip, device_out
         )
-        decoder_kernels.lstm_backward(above, recurrent, grad_cell, *given, clip, out_sums=out)
+        unrolled.lstm_backward(above, recurrent, grad_cell, *given, clip, out_sums=out)
         check([device_cell, device_out], [grad_cell, out])
 
     grad_sums, cells = torch.randn(steps, batch, 4 * units), torch.randn(steps + 1, batch, units)
     check(
-        triton_decoder.lstm_sums_backward(on_device(grad_sums), on_device(cells)),
-        decoder_kernels.lstm_sums_backward(grad_sums, cells),
+        triton_kernels.lstm_sums_backward(on_device(grad_sums), on_device(cells)),
+        unrolled.lstm_sums_backward(grad_sums, cells),
     )

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from i2l.model.canvas import Window, centred_windows, crop_window
-from i2l.model.encoder import Encoder
-from i2l.model.windowed import encode_windows
+from i2l.model.calstm.encoder import Encoder, encode_windows
+from i2l.model.windows import Window, centred_windows, crop_window
 
 AREAS = [(128, 192), (96, 160), (64, 32), (32, 256)]
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 from PIL import Image, ImageDraw
 
-from i2l.dataset.pixels import PixelBuffer, pixel_offsets
+from i2l.dataset.format import PixelBuffer, pixel_offsets
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.images.render import render_formulas
-from i2l.images.styles import Style
+from i2l.rendering.render import render_formulas
+from i2l.rendering.styles import Style
 from i2l.training.settings import resolve_config
 
 SMALL_MODEL = {

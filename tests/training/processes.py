@@ -5,8 +5,8 @@ from pathlib import Path
 
 import torch
 
+from i2l.training.device_split import ResidentSplit
 from i2l.training.distributed import Processes
-from i2l.training.resident import ResidentSplit
 from i2l.training.run import TrainOptions, build_trainer, train
 from tests.training.conftest import make_dataset, small_config
 

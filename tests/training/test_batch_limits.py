@@ -2,8 +2,8 @@
 
 import pytest
 
-from i2l.model.canvas import Window
-from i2l.training.shapes import BatchLimits
+from i2l.model.windows import Window
+from i2l.training.batches import BatchLimits
 
 WINDOW = Window(top_px=0, left_px=0, height_px=10, width_px=20)
 

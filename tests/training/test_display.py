@@ -1,4 +1,4 @@
-from i2l.training.display import Display, format_duration
+from i2l.training.monitor import Display, format_duration
 
 
 def test_a_log_gets_one_plain_line_a_step(capsys):

@@ -1,10 +1,10 @@
 import pytest
 import torch
 
+from i2l.training.device_split import ResidentSplit
 from i2l.training.distributed import Processes
-from i2l.training.gradients import EngineError, choose_engine
-from i2l.training.resident import ResidentSplit
 from i2l.training.run import build_trainer
+from i2l.training.trainer import EngineError, choose_engine
 from tests.training.conftest import small_config
 
 

@@ -14,8 +14,7 @@ from i2l.model.checkpoint import (
     read_checkpoint,
 )
 from i2l.training import loop
-from i2l.training.monitor import read_rows
-from i2l.training.recent import DivergedError
+from i2l.training.monitor import DivergedError, read_rows
 from i2l.training.run import RunError, TrainOptions, train
 from i2l.training.settings import resolve_config
 from tests.training.conftest import MemoryDataset, MemorySplit, make_dataset, small_config

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk.translate import bleu_score
 
-from i2l.training.scores import corpus_bleu, edit_distances, score_formulas
+from i2l.training.validation import corpus_bleu, edit_distances, score_formulas
 
 formulas = st.lists(st.integers(1, 6), max_size=12)
 pairs = st.lists(st.tuples(formulas, formulas), min_size=1, max_size=6)

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 from i2l.config import ModelConfig
-from i2l.model.canvas import Window
-from i2l.training.sampler import SamplerError
-from i2l.training.shapes import BatchLimits, BatchShape, classify_samples
+from i2l.model.windows import Window
+from i2l.training.batches import BatchLimits, BatchShape, SamplerError, classify_samples
 
 MODEL = ModelConfig()
 ONE_BY_ONE = BatchLimits(1)

@@ -2,9 +2,9 @@ import numpy as np
 import torch
 
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.model.recognizer import Recognizer
+from i2l.model.calstm.network import Recognizer
+from i2l.training.device_split import ResidentSplit
 from i2l.training.distributed import Processes
-from i2l.training.resident import ResidentSplit
 from i2l.training.validation import Validator, attention_picture, greedy_decode
 from tests.training.conftest import small_config
 

@@ -60,7 +60,7 @@ class Server:
 def start_server(model, *arguments, port=0, **environment):
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "i2l.cli", "serve", "--no-browser", "--port", str(port)),
+            *(sys.executable, "-m", "i2l", "serve", "--no-browser", "--port", str(port)),
             *("--model", str(model), "--threads", "1", *arguments),
         ],
         stdout=subprocess.PIPE,

@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
-from i2l.web.batching import MAX_ATTEMPTS, Batcher
-from i2l.web.metrics import Metrics
-from i2l.web.problems import ProblemError
+from i2l.web.batching import MAX_ATTEMPTS, Batcher, Metrics
+from i2l.web.security import ProblemError
 from i2l.web.workers import WorkerDiedError, WorkerError
 
 

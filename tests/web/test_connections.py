@@ -11,8 +11,7 @@ import time
 import pytest
 import uvicorn
 
-from i2l.web.connections import ConnectionLimits, LimitedProtocol
-from i2l.web.log_limits import RateLimit, log_loop_error
+from i2l.web.connections import ConnectionLimits, LimitedProtocol, RateLimit, log_loop_error
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 

@@ -17,7 +17,7 @@ import pytest
 
 from benchmarks.siege import allow_connections, besiege, besieged_server
 from i2l.errors import I2LError
-from i2l.web.problems import ProblemError
+from i2l.web.security import ProblemError
 from i2l.web.uploads import UploadBudget
 from tests.inference.conftest import FORMULAS
 from tests.web.conftest import png, start_server, wait_until
@@ -291,7 +291,7 @@ def test_no_file_handles_left_and_more_again(model):
 
 
 def serve(*arguments):
-    command = [sys.executable, "-m", "i2l.cli", "serve", "--no-browser", *map(str, arguments)]
+    command = [sys.executable, "-m", "i2l", "serve", "--no-browser", *map(str, arguments)]
     return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
 
 
@@ -327,7 +327,7 @@ def test_a_worker_whose_server_has_gone_ends_quietly(tmp_path):
 
 
 def test_the_server_and_its_workers_load_no_torch():
-    code = "import sys, i2l.web.serving, i2l.web.worker; print(*sys.modules)"
+    code = "import sys, i2l.web.app, i2l.web.worker; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert not set(loaded.split()) & {"torch", "onnx", "scipy", "pyarrow", "pypdfium2", "ray"}
 

@@ -83,8 +83,7 @@ def build(
     for module in ("pyarrow", "pypdfium2"):
         require_extra(module, "data")
     from i2l.dataset.build import BuildOptions, EngineOptions, build_dataset
-    from i2l.dataset.recipes import find_recipe
-    from i2l.dataset.sources import im2latex_sources, text_sources
+    from i2l.dataset.sources import find_recipe, im2latex_sources, text_sources
 
     paths = [*(formulas or []), *(more_formulas or [])]
     if published is None:

@@ -33,9 +33,9 @@ def calibrate(
 
     for module in ("rapidfuzz", "scipy"):
         require_extra(module, "evaluate")
-    from i2l.evaluation.progress import EvaluationProgress
+    from i2l.evaluation.compare import EvaluationProgress
     from i2l.explain.model_fit import fit_model
-    from i2l.inference.model_card import update_model_card
+    from i2l.inference.export import update_model_card
     from i2l.inference.model_folder import CALIBRATION
     from i2l.inference.reader import Reader
 

@@ -25,9 +25,9 @@ def compose(
     """
     from i2l.errors import I2LError
     from i2l.formulas.compose import Composer
+    from i2l.formulas.lexer import FormulaError
     from i2l.formulas.lines import decode_line, read_lines
     from i2l.formulas.normalize import normalize_formula
-    from i2l.formulas.tokens import FormulaError
 
     formulas = []
     for path in files or [Path("-")]:

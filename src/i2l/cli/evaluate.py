@@ -9,11 +9,9 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from i2l.evaluation.progress import EvaluationProgress
-    from i2l.evaluation.reading import BatchReader
-    from i2l.evaluation.run import EvaluationOptions
-    from i2l.evaluation.samples import Samples
-    from i2l.evaluation.trial import Trial
+    from i2l.evaluation.compare import EvaluationOptions, EvaluationProgress
+    from i2l.evaluation.judge import Trial
+    from i2l.evaluation.read_samples import BatchReader, Samples
     from i2l.explain.localization_run import LocalizationReport
 
 
@@ -83,8 +81,7 @@ def evaluate(
     if compare is not None:
         _compare(compare, rounds, console)
         return
-    from i2l.evaluation.progress import EvaluationProgress
-    from i2l.evaluation.run import EvaluationOptions
+    from i2l.evaluation.compare import EvaluationOptions, EvaluationProgress
 
     # The formulas of a dataset are canonical, and so are the tokens of a model that was trained on such.
     options = EvaluationOptions(
@@ -99,7 +96,7 @@ def evaluate(
         require_boxes(data, split)
     with EvaluationProgress() as progress:
         if model is not None:
-            from i2l.evaluation.reading import BatchReader, ReadOptions
+            from i2l.evaluation.read_samples import BatchReader, ReadOptions
 
             reading = ReadOptions(beam_width=beam_width, guard=guard, batch_size=batch_size, device=device)
             reader = BatchReader(model, reading)
@@ -126,7 +123,7 @@ def _find_samples(
     limit: int,
     jobs: int,
 ) -> "Samples":
-    from i2l.evaluation.samples import find_pictures, load_split
+    from i2l.evaluation.read_samples import find_pictures, load_split
 
     if data is not None:
         canvas_shape = reader.model.config.canvas_shape
@@ -137,8 +134,7 @@ def _find_samples(
 
 
 def _compare(paths: tuple[Path, Path], rounds: int, console: "Console") -> None:
-    from i2l.evaluation.results import compare_results, load_results
-    from i2l.evaluation.terminal import print_differences
+    from i2l.evaluation.results import compare_results, load_results, print_differences
 
     first, second = (load_results(path) for path in paths)
     differences = compare_results(first, second, rounds=rounds)
@@ -148,10 +144,9 @@ def _compare(paths: tuple[Path, Path], rounds: int, console: "Console") -> None:
 def _score_files(
     predictions: Path, references: Path, options: "EvaluationOptions", progress: "EvaluationProgress"
 ) -> "Trial":
-    from i2l.evaluation.pairs import pair_files
+    from i2l.evaluation.compare import evaluate_pairs, pair_files
+    from i2l.evaluation.judge import Trial
     from i2l.evaluation.results import describe_file
-    from i2l.evaluation.run import evaluate_pairs
-    from i2l.evaluation.trial import Trial
 
     pairs = pair_files(references, predictions)
     source = {
@@ -171,8 +166,7 @@ def _try_model(
     options: "EvaluationOptions",
     progress: "EvaluationProgress",
 ) -> "Trial":
-    from i2l.evaluation.sweep import parse_sweep
-    from i2l.evaluation.trial import try_model
+    from i2l.evaluation.judge import parse_sweep, try_model
 
     return try_model(
         reader,
@@ -196,8 +190,8 @@ def _localize(
     """Measure attention; if that cannot be done, say why: the other scores are worth keeping."""
     from rich.markup import escape
 
+    from i2l.explain.localization import LocalizationError
     from i2l.explain.localization_run import localize_model
-    from i2l.explain.localized_tokens import LocalizationError
 
     result = trial.evaluation.result
     try:
@@ -217,8 +211,7 @@ def _localize(
 
 def _write(trial: "Trial", localized: "LocalizationReport | None", out: Path, console: "Console") -> None:
     from i2l.evaluation.report import write_report
-    from i2l.evaluation.results import save_results
-    from i2l.evaluation.terminal import print_results
+    from i2l.evaluation.results import print_results, save_results
 
     result = trial.evaluation.result
     save_results(result, out / "results.json")
@@ -232,8 +225,8 @@ def _write(trial: "Trial", localized: "LocalizationReport | None", out: Path, co
     print_results(result, console)
     written = [out / "results.json", out / "report.html"]
     if localized:
+        from i2l.explain.localization_report import print_localization
         from i2l.explain.localization_run import save_localization
-        from i2l.explain.terminal import print_localization
 
         save_localization(localized, out / "localization.json", source=result.source)
         print_localization(localized.result, console)

@@ -64,7 +64,7 @@ def explain(
     """
     if out.suffix.lower() not in FORMATS:
         raise I2LError(f"Cannot write {out}: its name must end in {', '.join(FORMATS)}.")
-    from i2l.explain.explain_image import explain_image
+    from i2l.explain.explanation import explain_image
     from i2l.files import atomic_write
     from i2l.inference.reader import Reader
 
@@ -85,8 +85,7 @@ def _draw(
 ) -> bytes:
     import io
 
-    from i2l.explain.drawings import boxes_picture, boxes_svg, contact_sheet, scan_gif
-    from i2l.explain.page_writer import explanation_page
+    from i2l.explain.drawings import boxes_picture, boxes_svg, contact_sheet, explanation_page, scan_gif
 
     if kind == ".html":
         return explanation_page(explanation).encode()

@@ -32,7 +32,7 @@ def export(
 
     require_extra("torch", "train")
     require_extra("onnx", "train")
-    from i2l.inference.calibration import Calibration
+    from i2l.inference.confidence import Calibration
     from i2l.inference.export import export_model
 
     fitted = Calibration.load(calibration) if calibration else None

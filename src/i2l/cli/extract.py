@@ -68,9 +68,8 @@ def extract(
 
     require_extra("pyarrow", "data")
     from i2l.dataset.build import EngineOptions
-    from i2l.dataset.extraction import KEPT, ExtractOptions, extract_formulas, verdicts_path
-    from i2l.sources.filters import ORIGINAL, FormulaFilters
-    from i2l.sources.harvest import HarvestOptions
+    from i2l.dataset.extract import KEPT, ExtractOptions, extract_formulas, verdicts_path
+    from i2l.extraction.harvest import ORIGINAL, FormulaFilters, HarvestOptions
 
     chosen = {
         "environments": tuple(environment) if environment else None,

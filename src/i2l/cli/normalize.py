@@ -35,11 +35,11 @@ def normalize(
     Example: `echo '{a \over b}' | i2l normalize` prints `{ \frac { a } { b } }`
     """
     from i2l.files import atomic_write
+    from i2l.formulas.expansion import Macros
+    from i2l.formulas.lexer import FormulaError
     from i2l.formulas.lines import decode_line, read_lines
-    from i2l.formulas.macros import Macros
     from i2l.formulas.normalize import normalize_formula
     from i2l.formulas.pretty import pretty_formula
-    from i2l.formulas.tokens import FormulaError
 
     known = Macros.load(macros) if macros else None
     reasons: Counter[str] = Counter()

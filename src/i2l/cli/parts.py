@@ -25,10 +25,10 @@ def parts(
 
     Example: `i2l parts formulas.txt --max-tokens 4 > short.txt`
     """
+    from i2l.formulas.compose import common_parts
+    from i2l.formulas.lexer import FormulaError
     from i2l.formulas.lines import decode_line, read_lines
     from i2l.formulas.normalize import normalize_formula
-    from i2l.formulas.parts import common_parts
-    from i2l.formulas.tokens import FormulaError
     from i2l.formulas.vocabulary import Vocabulary
 
     known = frozenset(Vocabulary.load(vocabulary).tokens) if vocabulary else None

@@ -179,7 +179,7 @@ def _watched(readings: "Iterator[Reading | I2LError]", total: int) -> "Iterator[
 
 def _doubt(reading: "Reading") -> str | None:
     """Say what a person should know before using a reading."""
-    from i2l.inference.unread import MUCH
+    from i2l.inference.boxes import MUCH
 
     if not reading.finished:
         return "cut at the limit of tokens; is it one formula?"
@@ -191,7 +191,7 @@ def _doubt(reading: "Reading") -> str | None:
 
 
 def _to_lines(reading: "Reading", output: OutputFormat, n_best: int) -> str:
-    from i2l.inference.outputs import format_formula
+    from i2l.inference.reading import format_formula
 
     if n_best == 1:
         return format_formula(reading.latex, reading.tokens, output)

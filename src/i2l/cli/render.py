@@ -8,8 +8,8 @@ import typer
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from i2l.images.render import RenderResult
-    from i2l.images.styles import Style
+    from i2l.rendering.render import RenderResult
+    from i2l.rendering.styles import Style
 
 
 def render(
@@ -45,7 +45,7 @@ def render(
     from i2l.errors import I2LError
     from i2l.files import atomic_write
     from i2l.formulas.lines import decode_line, read_lines
-    from i2l.images.render import render_formulas
+    from i2l.rendering.render import render_formulas
 
     formulas = list(formulas or []) + ([decode_line(line) for line in read_lines(file)] if file else [])
     if not formulas:
@@ -75,7 +75,7 @@ def render(
 def _style(name: str, seed: int, dpi: int | None) -> "Style":
     from dataclasses import replace
 
-    from i2l.images.styles import PAPER, photo_style, world_style
+    from i2l.rendering.styles import PAPER, photo_style, world_style
 
     style = PAPER if name == "paper" else photo_style(seed) if name == "photo" else world_style(seed)
     return style if dpi is None else replace(style, dpi=dpi)
@@ -84,7 +84,7 @@ def _style(name: str, seed: int, dpi: int | None) -> "Style":
 def _picture(result: "RenderResult", boxes: bool) -> "Image":
     from PIL.Image import fromarray
 
-    from i2l.images.picture import draw_boxes
+    from i2l.rendering.render import draw_boxes
 
     assert result.pixels is not None
     return draw_boxes(result.pixels, result.boxes or []) if boxes else fromarray(result.pixels)

@@ -58,12 +58,12 @@ def train(
 
         i2l train --data data/90k --out runs/fast --config recipes/fast.yaml --set training.ema_decay=0.999
 
-        torchrun --nproc-per-node 8 -m i2l.cli train --data data/90k --out runs/nopool8 --batch-size 448
+        torchrun --nproc-per-node 8 -m i2l train --data data/90k --out runs/nopool8 --batch-size 448
     """
     from i2l.errors import require_extra
 
     require_extra("torch", "train")
-    from i2l.dataset.joined import JoinedDataset
+    from i2l.dataset.model_view import JoinedDataset
     from i2l.formulas.vocabulary import Vocabulary
     from i2l.inference.backends import beam_decoder
     from i2l.training.run import TrainOptions

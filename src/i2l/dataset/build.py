@@ -16,19 +16,29 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from i2l import __version__
-from i2l.dataset.card import summarize, write_card, write_readme
-from i2l.dataset.draw import check_styles
-from i2l.dataset.engines import Engine, LocalEngine, RayEngine
-from i2l.dataset.filters import UNASSIGNED, select_lines
+from i2l.dataset.card import summarize, write_card, write_readme, write_report
+from i2l.dataset.engines import BuildProgress, Engine, LocalEngine, RayEngine
 from i2l.dataset.format import CARD_FILE, FORMAT, VERDICTS_FILE, VOCABULARY_FILE, DatasetReader
-from i2l.dataset.origins import StoredNames, origins_writer
-from i2l.dataset.progress import BuildProgress
-from i2l.dataset.recipes import SPLITS, Recipe
-from i2l.dataset.report import write_report
-from i2l.dataset.settle import VERDICTS, Settlement, count_tokens, settle
-from i2l.dataset.shards import ShardOptions, lay_out_pages, lay_out_shards, write_pages, write_shard
-from i2l.dataset.sources import LineNames, Origin, Source, file_sha256
+from i2l.dataset.shards import (
+    ShardOptions,
+    check_styles,
+    lay_out_pages,
+    lay_out_shards,
+    write_pages,
+    write_shard,
+)
+from i2l.dataset.sources import (
+    SPLITS,
+    LineNames,
+    Origin,
+    Recipe,
+    Source,
+    StoredNames,
+    file_sha256,
+    origins_writer,
+)
 from i2l.dataset.stages import LINES, SELECTED, StageOptions, normalize_part, render_part
+from i2l.dataset.verdicts import UNASSIGNED, VERDICTS, Settlement, count_tokens, select_lines, settle
 from i2l.dataset.work import (
     BuildError,
     Plan,
@@ -39,9 +49,9 @@ from i2l.dataset.work import (
     write_part,
 )
 from i2l.files import atomic_write
-from i2l.formulas.macros import Macros
+from i2l.formulas.expansion import Macros
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.images.sandbox import pdflatex_path
+from i2l.rendering.sandbox import pdflatex_path
 
 PART_LINES = 2_000  # about 4 s of work, which is what a kill can cost
 

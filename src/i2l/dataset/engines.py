@@ -1,4 +1,7 @@
-"""Engines: who runs the parts of a stage. Local processes, or Ray Data; the parts do not know which."""
+"""Engines: who runs the parts of a stage. Local processes, or Ray Data; the parts do not know which.
+
+Progress of a build on stderr: one bar a stage, with its rate and the time left.
+"""
 
 import logging
 import multiprocessing
@@ -8,21 +11,35 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from i2l.dataset.pixels import end_with_parent
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from i2l.dataset.format import end_with_parent
 from i2l.dataset.work import BuildError
 from i2l.errors import I2LError, require_extra
 
-Task = Callable[[int], None]
+Job = Callable[[int], None]
 INTERRUPT_S = 0.5
 
 
 class Engine(Protocol):
     """Runs a task for each of many numbers, in any order, and names each number as it is done."""
 
-    def run(self, task: Task, parts: Sequence[int]) -> Iterator[int]:
+    def run(self, task: Job, parts: Sequence[int]) -> Iterator[int]:
         """Give the number of every finished part; the first failure is raised."""
 
 
@@ -33,7 +50,7 @@ class LocalEngine:
         self.jobs = jobs
         self.scratch = scratch
 
-    def run(self, task: Task, parts: Sequence[int]) -> Iterator[int]:
+    def run(self, task: Job, parts: Sequence[int]) -> Iterator[int]:
         """Run the task for each part.
 
         Raises:
@@ -82,7 +99,7 @@ class RayEngine:
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         self._ray.data.DataContext.get_current().enable_progress_bars = False  # we have our own
 
-    def run(self, task: Task, parts: Sequence[int]) -> Iterator[int]:
+    def run(self, task: Job, parts: Sequence[int]) -> Iterator[int]:
         """Run the task for each part, one Ray task a part; Ray repeats those of a lost node.
 
         Raises:
@@ -115,3 +132,44 @@ def _start_worker(scratch: str) -> None:
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     end_with_parent()
+
+
+Advance = Callable[[int], None]
+
+
+class _Rate(ProgressColumn):
+    """What is done in a second, such as `512 lines/s`."""
+
+    def render(self, task: Task) -> Text:
+        elapsed_s = task.finished_time or task.elapsed
+        done = task.completed - task.fields["done"]
+        return Text(f"{done / elapsed_s:,.0f} {task.fields['unit']}/s" if done and elapsed_s else "")
+
+
+class BuildProgress:
+    """Shows the stages of a build, or nothing if quiet."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description:<10}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            _Rate(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            disable=quiet,
+        )
+
+    @contextmanager
+    def stage(self, name: str, *, total: int, unit: str, done: int = 0) -> Iterator[Advance]:
+        """Show a bar; `done` is what an earlier run has left, and does not count in the rate."""
+        task = self._progress.add_task(name, total=total, completed=done, unit=unit, done=done)
+        yield lambda amount: self._progress.advance(task, amount)
+
+    def __enter__(self) -> "BuildProgress":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()

@@ -1,18 +1,77 @@
-"""Where formulas come from: lists of them, what `i2l extract` wrote, and im2latex-100k as published."""
+"""Where formulas come from: lists of them, what `i2l extract` wrote, and im2latex-100k as published.
+
+Recipes: the named sets of limits that a dataset is built with.
+
+The origins of extracted formulas: their names while a dataset is built, and the table of them in it.
+"""
 
 import hashlib
 import json
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from i2l.dataset.recipes import TEST, TRAIN, VAL
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from i2l.dataset.work import WorkFolder, read_part
 from i2l.errors import I2LError
+from i2l.files import atomic_write
 from i2l.formulas.lines import read_lines
+
+PAPER_STYLES, WORLD_STYLES, PHOTO_STYLES = "paper", "world", "photo"
+TRAIN, VAL, TEST = SPLITS = ("train", "val", "test")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a formula must be to stay in the dataset, and in which style it is drawn."""
+
+    name: str
+    # a training formula with a rarer token is dropped; occurrences are counted in the training split only
+    min_token_count: int
+    # limits of a sample, for every split; the two pixel limits are those of the model's canvas
+    max_tokens: int
+    max_width_px: int
+    max_height_px: int
+    # "paper" draws all in one style; "world" draws each sample's own style from the seed, "photo" also does,
+    # three of four as a phone would photograph it
+    styles: str
+    # shares of a seeded split; unused where the splits are given
+    val_fraction: float
+    test_fraction: float
+
+
+RECIPES = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe("im2latex-90k", 24, 150, 1086, 126, PAPER_STYLES, 0.05, 0.05),
+        Recipe("i2l-140k", 50, 150, 1086, 126, PAPER_STYLES, 0.1, 0.1),
+        # 300 dpi and 14 pt draw the same formula 1.75 times as large as the paper's style does
+        Recipe("world", 24, 200, 1920, 256, WORLD_STYLES, 0.02, 0.02),
+        # displays of several lines, as large as a page has them
+        Recipe("displays", 24, 600, 1600, 1400, PAPER_STYLES, 0.02, 0.02),
+        Recipe("world-displays", 24, 600, 2800, 2450, WORLD_STYLES, 0.02, 0.02),
+        Recipe("photo", 24, 600, 2800, 2450, PHOTO_STYLES, 0.02, 0.02),
+    )
+}
+
+
+def find_recipe(name: str) -> Recipe:
+    """Give the recipe of that name.
+
+    Raises:
+        I2LError: if there is none.
+    """
+    if name not in RECIPES:
+        raise I2LError(f"No recipe is called {name!r}; choose one of: {', '.join(RECIPES)}.")
+    return RECIPES[name]
+
 
 # the published names, then those of the normalised form (im2markup)
 _FORMULA_FILES = ("im2latex_formulas.lst", "im2latex_formulas.norm.lst", "formulas.norm.lst", "formulas.lst")
@@ -214,3 +273,58 @@ def distinct_names(paths: Sequence[Path]) -> list[str]:
     while len({path.parts[-parts:] for path in full}) < len(full):
         parts += 1
     return ["/".join(path.parts[-parts:]) for path in full]
+
+
+ORIGINS_FILE = "origins.parquet"
+_SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("file", pa.string()),
+        ("start", pa.int64()),  # of the formula in its file, in characters
+        ("end", pa.int64()),
+        ("environment", pa.string()),
+        ("macros", pa.string()),  # those that were written out, as JSON
+    ]
+)
+_ROWS_AT_ONCE = 10_000
+
+
+@contextmanager
+def origins_writer(folder: Path, sources: Sequence[Source]) -> Iterator[Callable[[Origin], None]]:
+    """Write the origins of all lines that have one into a dataset; no file if no source has any."""
+    if not any(source.extracted for source in sources):
+        yield lambda _: None
+        return
+    rows: list[Origin] = []
+    with (
+        atomic_write(folder / ORIGINS_FILE, "wb") as file,
+        pq.ParquetWriter(file, _SCHEMA, compression="zstd") as writer,
+    ):
+
+        def write(origin: Origin | None) -> None:
+            if origin is not None:
+                rows.append(origin)
+            if rows and (origin is None or len(rows) == _ROWS_AT_ONCE):
+                writer.write_table(pa.Table.from_pylist([row._asdict() for row in rows], schema=_SCHEMA))
+                rows.clear()
+
+        yield write
+        write(None)
+
+
+class StoredNames:
+    """Looks the names of lines up in the parts of the work folder; the last part stays open."""
+
+    def __init__(self, folder: WorkFolder, *, part_lines: int) -> None:
+        self._folder = folder
+        self._part_lines = part_lines
+        self._part = -1
+        self._names: list[str | None] = []
+
+    def __call__(self, number: int) -> str | None:
+        """Give the name of a line; None if its number gives it."""
+        part, row = divmod(number, self._part_lines)
+        if part != self._part:
+            self._names = read_part(self._folder.part("lines", part))["name"].to_pylist()
+            self._part = part
+        return self._names[row]

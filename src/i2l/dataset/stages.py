@@ -7,19 +7,26 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from i2l.dataset.draw import align_boxes, encode_png, style_text, styles_of_lines
-from i2l.dataset.filters import EARLY_REASONS, EMPTY, REJECTED, TOO_LONG, hash64, loose_key
-from i2l.dataset.recipes import SPLITS, TRAIN, Recipe
-from i2l.dataset.schema import BOXES
+from i2l.dataset.shards import BOXES, align_boxes, encode_png, style_text, styles_of_lines
+from i2l.dataset.sources import SPLITS, TRAIN, Recipe
+from i2l.dataset.verdicts import (
+    EARLY_REASONS,
+    EMPTY,
+    NO_INK,
+    REJECTED,
+    TOO_HIGH,
+    TOO_LONG,
+    TOO_WIDE,
+    hash64,
+    loose_key,
+)
 from i2l.dataset.work import WorkFolder, read_part, write_part
+from i2l.formulas.expansion import Macros
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.lines import decode_line
-from i2l.formulas.macros import Macros
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.tokens import FormulaError
-from i2l.images.render import RenderResult, render_formulas
-from i2l.images.styles import Style
-
-TOO_WIDE, TOO_HIGH, NO_INK = "too-wide", "too-high", "no-ink"
+from i2l.rendering.render import RenderResult, render_formulas
+from i2l.rendering.styles import Style
 
 # the name is null where the line's number gives it
 LINES = pa.schema([("split", pa.uint8()), ("text", pa.binary()), ("name", pa.string())])

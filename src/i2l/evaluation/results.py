@@ -1,25 +1,39 @@
-"""`results.json`: all scores, what they were measured on and with, and the counts for later comparisons."""
+"""`results.json`: all scores, what they were measured on and with, and the counts for later comparisons.
+
+Scores as tables for the terminal.
+"""
 
 import hashlib
 import importlib.metadata
 import json
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 from i2l import __version__
 from i2l.errors import I2LError
-from i2l.evaluation.bootstrap import Difference, paired_bootstrap
 from i2l.evaluation.breakdown import Blocks, Confusion, SubsetScores, TokenScores
-from i2l.evaluation.figures import Interval, available_figures
-from i2l.evaluation.text_metrics import Columns
+from i2l.evaluation.scores import (
+    FIGURES,
+    Columns,
+    Difference,
+    Figure,
+    Interval,
+    available_figures,
+    format_interval,
+    format_score,
+    paired_bootstrap,
+)
 from i2l.files import atomic_write
-from i2l.images.sandbox import pdflatex_path
+from i2l.rendering.sandbox import pdflatex_path
 
 FORMAT: Final = "i2l-evaluation-1"
 _NUM_PLACES: Final = 20  # of a fault that are named
@@ -190,3 +204,87 @@ def describe_file(path: Path) -> Mapping[str, str]:
     """Name and hash of a file, as results keep them."""
     with path.open("rb") as file:
         return {"path": str(path), "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+_GROUPS: Final = {"text": "Tokens", "image": "Pictures", "compile": "LaTeX"}
+_SIGNIFICANT: Final = 0.05
+_NUM_SHOWN: Final = 5
+
+
+def print_results(result: EvaluationResult, console: Console) -> None:
+    """Print the scores, where they come from, and what was wrong with the input."""
+    table = Table(title=f"{len(result):,} samples", title_justify="left", box=None, pad_edge=False)
+    table.add_column("Score")
+    table.add_column("Value", justify="right", style="bold")
+    table.add_column("95 % interval", justify="right", style="dim")
+    for group, title in _GROUPS.items():
+        figures = [figure for figure in FIGURES if figure.group == group and figure.key in result.figures]
+        if figures:
+            table.add_row(f"[bold cyan]{title}[/]")
+        for figure in figures:
+            interval = result.figures[figure.key]
+            table.add_row(
+                f"  {figure.label}", format_score(figure, interval.value), format_interval(figure, interval)
+            )
+    console.print(table)
+    for title, subsets in (("By length", result.by_length), ("By construct", result.by_construct)):
+        console.print()
+        console.print(_subset_table(title, subsets))
+    for curve in result.curves:
+        console.print()
+        console.print(_subset_table(curve.name, curve.points))
+    print_faults(result, console)
+
+
+def print_faults(result: EvaluationResult, console: Console) -> None:
+    """Print what was wrong with the input; every count is in the scores already."""
+    for kind, places in result.faults.items():
+        shown = ", ".join(places[:_NUM_SHOWN]) + (", ..." if len(places) > _NUM_SHOWN else "")
+        console.print(f"[yellow]{len(places):,} × {kind}[/]: {escape(shown)}", soft_wrap=True)
+
+
+def _subset_table(title: str, subsets: Sequence[SubsetScores]) -> Table:
+    table = Table(title=f"{title}, shares in %", title_justify="left", box=None, pad_edge=False)
+    figures = [figure for figure in FIGURES if subsets and figure.key in subsets[0].figures]
+    table.add_column("", no_wrap=True)
+    table.add_column("Samples", justify="right", style="dim")
+    for figure in figures:
+        table.add_column(figure.short, justify="right")
+    for subset in subsets:
+        scores = [_compact(figure, subset.figures[figure.key].value) for figure in figures]
+        table.add_row(subset.label, f"{subset.num_samples:,}", *scores)
+    return table
+
+
+def _compact(figure: Figure, value: float) -> str:
+    return f"{100 * value:.1f}" if figure.higher_is_better else f"{value:.3f}"
+
+
+def print_differences(
+    differences: Mapping[str, Difference], console: Console, *, names: tuple[str, str]
+) -> None:
+    """Print a comparison; a difference that chance alone would seldom make is bold."""
+    table = Table(title="Paired bootstrap test", title_justify="left", box=None, pad_edge=False)
+    table.add_column("Score")
+    for head in (*names, "Difference", "95 % interval", "p"):
+        table.add_column(head, justify="right", overflow="fold")
+    for figure in FIGURES:
+        if figure.key in differences:
+            table.add_row(*_difference_row(figure, differences[figure.key]))
+    console.print(table)
+
+
+def _difference_row(figure: Figure, difference: Difference) -> list[str]:
+    change = difference.interval
+    sure = difference.p_value < _SIGNIFICANT and change.value != 0
+    better = (change.value > 0) == figure.higher_is_better
+    colour = ("bold green" if better else "bold red") if sure else "dim"
+    sign = "+" if change.value > 0 else ""
+    return [
+        figure.label,
+        format_score(figure, difference.first),
+        format_score(figure, difference.second),
+        f"[{colour}]{sign}{format_score(figure, change.value)}[/]",
+        format_interval(figure, change),
+        f"{difference.p_value:.3f}",
+    ]

@@ -1,4 +1,12 @@
-"""One reading with all that can be shown about it: each token's attention, box, probability, alternatives."""
+"""One reading with all that can be shown about it: each token's attention, box, probability, alternatives.
+
+Tokens given back to the model, step by step: what it looked at and what else it considered at each.
+
+Beam search keeps the attention of its winner. This computes it again from the printed tokens alone, so it
+also works for a reading whose attention was not kept, and shows that attention belongs to what was printed.
+
+An image read and explained: the reader's answer, and what the model saw and considered at each token.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,17 +17,15 @@ import numpy.typing as npt
 from PIL import Image
 
 from i2l.errors import I2LError
-from i2l.explain.placement import Placement
-from i2l.formulas.vocabulary import EOS
-from i2l.inference.attention_boxes import (
-    DEFAULT_SHARE,
-    Attention,
-    Box,
-    attention_boxes,
-    find_ink,
-    visible_tokens,
-)
-from i2l.model.receptive_field import ReceptiveField
+from i2l.explain.attention import Placement
+from i2l.formulas.vocabulary import EOS, Vocabulary
+from i2l.images.canvas import place_on_canvas
+from i2l.images.open import ImageSource, open_image
+from i2l.images.prepare import Box
+from i2l.inference.backends import Backend
+from i2l.inference.boxes import DEFAULT_SHARE, Attention, attention_boxes, find_ink, visible_tokens
+from i2l.inference.reader import Reader
+from i2l.model.receptive_field import ReceptiveField, receptive_field
 
 NUM_ALTERNATIVES: Final = 4
 
@@ -118,4 +124,109 @@ def build_explanation(
         ),
         field=field,
         placement=placement,
+    )
+
+
+@dataclass(frozen=True)
+class Replay:
+    """One reading, step by step, eos last."""
+
+    log_probs: npt.NDArray[np.float32]  # of every token of the vocabulary, (T + 1, K)
+    attention: Attention  # (T + 1, rows, columns)
+
+
+def replay_tokens(
+    backend: Backend, canvases: npt.NDArray[np.uint8], readings: Sequence[Sequence[int]]
+) -> list[Replay]:
+    """Feed readings back to the model.
+
+    Args:
+        backend: a model.
+        canvases: the images on the model's canvas, (B, height, width).
+        readings: the token ids of each, without eos.
+    """
+    arrays = backend.arrays
+    memory = backend.encode(canvases)
+    state = backend.start(memory)
+    steps = max(len(reading) for reading in readings) + 1
+    inputs = np.full((len(readings), steps), Vocabulary.eos_id, np.int64)
+    inputs[:, 0] = Vocabulary.bos_id
+    for row, reading in zip(inputs, readings, strict=True):
+        row[1 : len(reading) + 1] = reading
+    log_probs, attention = [], []
+    for token_ids in inputs.T:
+        logits, state, seen = backend.step(memory, state, arrays.integers(token_ids))
+        log_probs.append(arrays.numpy(arrays.log_softmax(logits)))
+        attention.append(arrays.numpy(seen))
+    all_log_probs, all_attention = np.stack(log_probs, axis=1), np.stack(attention, axis=1)
+    return [
+        Replay(
+            all_log_probs[row, : len(reading) + 1], all_attention[row, : len(reading) + 1].astype(np.float32)
+        )
+        for row, reading in enumerate(readings)
+    ]
+
+
+def find_alternatives(
+    log_probs: npt.NDArray[np.float32], token_ids: Sequence[int], vocabulary: Vocabulary, *, count: int
+) -> list[list[tuple[str, float]]]:
+    """Give for each step the likeliest other tokens and their probabilities; bos is none.
+
+    Args:
+        log_probs: of a replay, (T, K).
+        token_ids: the tokens that were read, as many as steps.
+        vocabulary: of the model.
+        count: how many others.
+    """
+    others = log_probs.astype(np.float64)
+    others[:, Vocabulary.bos_id] = -np.inf
+    others[np.arange(len(token_ids)), list(token_ids)] = -np.inf
+    best = np.argsort(-others, axis=1, kind="stable")[:, :count]
+    return [
+        [(vocabulary.tokens[index], float(np.exp(row[index]))) for index in places if row[index] > -np.inf]
+        for row, places in zip(others, best.tolist(), strict=True)
+    ]
+
+
+def explain_image(
+    reader: Reader,
+    source: ImageSource,
+    *,
+    title: str,
+    scale: float | None = None,
+    share: float | None = None,
+) -> Explanation:
+    """Read an image and explain the reading.
+
+    Args:
+        reader: reads it.
+        source: a path, the bytes of a file, an array, or an open image.
+        title: what to call it.
+        scale: as in `Reader.read`.
+        share: of a token's attention that its box holds; the model's own if None.
+
+    Raises:
+        ImageError: if there is no formula in it.
+        ExplanationError: if nothing was read.
+    """
+    image = open_image(source)
+    reading = reader.read(image, scale=scale)
+    model = reader.model
+    canvases = place_on_canvas([reading.prepared.pixels], canvas_shape=model.config.canvas_shape)
+    token_ids = model.vocabulary.encode(reading.tokens)
+    (replay,) = replay_tokens(model.backend, canvases, [token_ids])
+    steps = [*token_ids, Vocabulary.eos_id] if reading.finished else token_ids
+    log_probs = replay.log_probs[: len(steps)]
+    return build_explanation(
+        title=title,
+        image=image,
+        canvas=canvases[0],
+        latex=reading.latex,
+        tokens=reading.tokens,
+        probabilities=np.exp(log_probs[np.arange(len(steps)), steps]).tolist(),
+        alternatives=find_alternatives(log_probs, steps, model.vocabulary, count=NUM_ALTERNATIVES),
+        attention=replay.attention[: len(steps)],
+        field=receptive_field(model.config),
+        placement=Placement.prepared(reading.prepared, canvas_shape=model.config.canvas_shape),
+        share=model.box_share if share is None else share,
     )

@@ -10,30 +10,289 @@ Only tokens count that were read right and have a true box. Everything is measur
     distance         from the peak to the centre of the box, also in median widths of the formula's symbols
 
 Where several cells tie for the most attention, the mean over them counts.
+
+How much attention a box should hold: the share whose boxes overlap the true ones best.
+
+The tokens that localisation is measured on: read right, with a true box; all on the model's canvas.
+
+What localisation is compared with: attention that never saw the image's content.
+
+Each gives, for the tokens that count, attention of the model's shape.
+
+What kind of thing a token draws: the classes that localisation is broken down by.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from i2l.evaluation.bootstrap import ROUNDS, quantiles, resampled_sums
-from i2l.evaluation.figures import Interval
-from i2l.explain.baselines import BASELINES
-from i2l.explain.box_fit import ShareFit, box_iou, fit_share
-from i2l.explain.localized_tokens import (
-    LocalizationError,
-    LocalizationSample,
-    LocalizedTokens,
-    localized_tokens,
-    true_boxes,
+from i2l.errors import I2LError
+from i2l.evaluation.breakdown import align_tokens
+from i2l.evaluation.scores import ROUNDS, Interval, quantiles, resampled_sums
+from i2l.explain.attention import Placement
+from i2l.formulas.commands import (
+    BIG_OPERATORS,
+    BINOMIALS,
+    DOTS,
+    FRACTIONS,
+    LINES,
+    NARROW_ACCENTS,
+    ROOTS,
+    SIDE_OPERATORS,
+    WIDE_ACCENTS,
 )
-from i2l.explain.token_classes import TOKEN_CLASSES, token_class
-from i2l.images.ink_symbols import Ink
-from i2l.inference.attention_boxes import Attention, attention_boxes
-from i2l.model.receptive_field import ReceptiveField
+from i2l.images.canvas import place_on_canvas
+from i2l.images.ink import InkMask as Ink
+from i2l.images.ink import find_symbols
+from i2l.images.prepare import Box
+from i2l.inference.boxes import Attention, attention_boxes, choose_symbols, find_ink
+from i2l.model.receptive_field import AxisField, ReceptiveField
+
+_SHARES: Final = tuple(np.round(np.arange(0.2, 0.96, 0.05), 2).tolist())
+
+
+class BoxError(I2LError):
+    """Boxes that cannot be fitted."""
+
+
+@dataclass(frozen=True)
+class ShareFit:
+    """Which share of attention gives boxes nearest the true ones."""
+
+    share: float
+    mean_iou: float
+    curve: dict[float, float]  # share tried -> mean IoU
+
+
+@dataclass(frozen=True)
+class TrueBoxes:
+    """One formula with known boxes, to fit the share on."""
+
+    attention: Attention  # (T, rows, columns), of the tokens that have a box
+    boxes: Sequence[Box]  # theirs
+    ink: Ink  # (height, width)
+
+
+def box_iou(first: Box | None, second: Box | None) -> float:
+    """Area of two boxes' intersection over that of their union; 0 without a box."""
+    if first is None or second is None:
+        return 0.0
+    width = min(first[2], second[2]) - max(first[0], second[0])
+    height = min(first[3], second[3]) - max(first[1], second[1])
+    if width <= 0 or height <= 0:
+        return 0.0
+    both = width * height
+    return both / (_area(first) + _area(second) - both)
+
+
+def _area(box: Box) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+def fit_share(
+    samples: Sequence[TrueBoxes], *, field: ReceptiveField, shares: Sequence[float] = _SHARES
+) -> ShareFit:
+    """Choose the share of attention whose boxes overlap the true ones best on average.
+
+    Raises:
+        BoxError: if no sample has a box.
+    """
+    curve = {}
+    symbols = [find_symbols(sample.ink) for sample in samples]
+    for share in shares:
+        overlaps = [
+            box_iou(found, true)
+            for sample, own in zip(samples, symbols, strict=True)
+            for found, true in zip(
+                choose_symbols(sample.attention, own, field=field, share=share), sample.boxes, strict=True
+            )
+        ]
+        if not overlaps:
+            raise BoxError("Nothing to fit on: no token of these samples has a true box and was read right.")
+        curve[share] = float(np.mean(overlaps))
+    best = max(curve, key=lambda share: curve[share])
+    return ShareFit(best, curve[best], curve)
+
+
+class LocalizationError(I2LError):
+    """Localisation that cannot be measured."""
+
+
+@dataclass(frozen=True)
+class LocalizationSample:
+    """One image that was read, and the truth about it."""
+
+    name: str
+    pixels: npt.NDArray[np.uint8]  # (height, width), grey on white, at the model's scale
+    target: Sequence[str]
+    boxes: Sequence[Box | None]  # one for each token of the target, in pixels of the image
+    prediction: Sequence[str]
+    attention: Attention  # one for each token of the prediction, and one more for eos: (T, rows, columns)
+
+
+@dataclass(frozen=True)
+class LocalizedTokens:
+    """The tokens of one sample that count, all on the canvas."""
+
+    tokens: list[str]
+    steps: npt.NDArray[np.int64]  # of the prediction, (N,)
+    num_steps: int  # of the prediction, eos not counted
+    attention: Attention  # (N, rows, columns)
+    boxes: npt.NDArray[np.int64]  # (N, 4)
+    ink: Ink  # (canvas height, canvas width)
+
+
+def matched_tokens(target: Sequence[str], prediction: Sequence[str]) -> list[tuple[int, int]]:
+    """Give the places in target and prediction of the tokens that were read right."""
+    pairs, start, other_start = [], 0, 0
+    for first, last, other_first, other_last in [
+        *align_tokens(target, prediction),
+        (len(target), len(target), len(prediction), len(prediction)),
+    ]:
+        pairs += list(zip(range(start, first), range(other_start, other_first), strict=True))
+        start, other_start = last, other_last
+    return pairs
+
+
+def localized_tokens(sample: LocalizationSample, *, canvas_shape: tuple[int, int]) -> LocalizedTokens:
+    """Pick the tokens that count, and put their boxes and the ink on the canvas.
+
+    Raises:
+        LocalizationError: if boxes and tokens do not go together.
+    """
+    if len(sample.boxes) != len(sample.target) or len(sample.attention) < len(sample.prediction):
+        raise LocalizationError(
+            f"{sample.name}: each token of the target needs a box or None, each of the prediction attention."
+        )
+    placement = Placement.centred(sample.pixels.shape, canvas_shape=canvas_shape)
+    pairs = [
+        (place, step, box)
+        for place, step in matched_tokens(sample.target, sample.prediction)
+        if (box := sample.boxes[place]) is not None
+    ]
+    steps = np.array([step for _, step, _ in pairs], np.int64)
+    return LocalizedTokens(
+        tokens=[sample.target[place] for place, _, _ in pairs],
+        steps=steps,
+        num_steps=len(sample.prediction),
+        attention=np.asarray(sample.attention)[steps],
+        boxes=np.array([placement.to_canvas(box) for _, _, box in pairs], np.int64).reshape(-1, 4),
+        ink=find_ink(place_on_canvas([sample.pixels], canvas_shape=canvas_shape)[0]),
+    )
+
+
+def true_boxes(
+    samples: Iterable[LocalizationSample], *, canvas_shape: tuple[int, int]
+) -> Iterator[TrueBoxes]:
+    """Give what the share of attention is fitted on."""
+    for sample in samples:
+        counted = localized_tokens(sample, canvas_shape=canvas_shape)
+        yield TrueBoxes(counted.attention, [tuple(box) for box in counted.boxes.tolist()], counted.ink)
+
+
+Baseline = Callable[[LocalizedTokens, ReceptiveField, np.random.Generator], Attention]
+
+
+def uniform_attention(
+    counted: LocalizedTokens, field: ReceptiveField, generator: np.random.Generator
+) -> Attention:
+    """Look at every cell alike."""
+    return np.full((len(counted.steps), *field.grid), 1 / np.prod(field.grid))
+
+
+def random_attention(
+    counted: LocalizedTokens, field: ReceptiveField, generator: np.random.Generator
+) -> Attention:
+    """Look at one cell, any that has ink."""
+    points = np.argwhere(counted.ink)
+    cells = np.unique(
+        np.stack([_cells(field.rows, points[:, 0]), _cells(field.columns, points[:, 1])], axis=1), axis=0
+    )
+    return _one_hot(cells[generator.integers(len(cells), size=len(counted.steps))], field)
+
+
+def scan_attention(
+    counted: LocalizedTokens, field: ReceptiveField, generator: np.random.Generator
+) -> Attention:
+    """Go from the left edge of the ink to its right edge at an even pace, half-way up."""
+    points = np.argwhere(counted.ink)
+    (top, left), (bottom, right) = points.min(axis=0), points.max(axis=0) + 1
+    x = left + (counted.steps + 0.5) / counted.num_steps * (right - left)
+    y = np.full_like(x, (top + bottom) / 2)
+    return _one_hot(np.stack([_cells(field.rows, y), _cells(field.columns, x)], axis=1), field)
+
+
+BASELINES: Final[dict[str, Baseline]] = {
+    "random": random_attention,
+    "uniform": uniform_attention,
+    "left to right": scan_attention,
+}
+
+
+def _cells(axis: AxisField, pixels: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Give the cell in whose core each pixel lies; the frame belongs to the nearest."""
+    cells: npt.NDArray[np.int64] = ((pixels - axis.core_start_px) // axis.stride_px).astype(np.int64)
+    return cells.clip(0, axis.num_cells - 1)
+
+
+def _one_hot(cells: npt.NDArray[np.int64], field: ReceptiveField) -> Attention:
+    attention = np.zeros((len(cells), *field.grid))
+    attention[np.arange(len(cells)), cells[:, 0], cells[:, 1]] = 1
+    return attention
+
+
+LETTERS, DIGITS, GREEK = "letters", "digits", "Greek letters"
+OPERATORS, DELIMITERS, BIG = "operators and relations", "delimiters", "big operators"
+RULES, ACCENTS, PUNCTUATION = "fractions, roots, lines", "accents", "punctuation and dots"
+TOKEN_CLASSES: Final = (LETTERS, DIGITS, GREEK, OPERATORS, DELIMITERS, BIG, RULES, ACCENTS, PUNCTUATION)
+
+_GREEK_NAMES: Final = (
+    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi pi varpi"
+    " rho varrho sigma varsigma tau upsilon phi varphi chi psi omega"
+    " Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
+)
+_DELIMITER_NAMES: Final = (
+    "{ } | langle rangle lbrace rbrace lbrack rbrack lfloor rfloor lceil rceil vert Vert lvert rvert lVert"
+    " rVert"
+)
+_GREEK: Final = frozenset(f"\\{name}" for name in _GREEK_NAMES.split())
+_DELIMITERS: Final = frozenset("()[]|") | {f"\\{name}" for name in _DELIMITER_NAMES.split()}
+_PUNCTUATION: Final = frozenset(",.;:!?'") | {r"\prime", r"\colon", r"\ddots", r"\vdots"} | DOTS
+_RULES: Final = FRACTIONS | ROOTS | LINES | BINOMIALS | {r"\hline"}
+_ACCENTS: Final = NARROW_ACCENTS | WIDE_ACCENTS
+_BIG: Final = BIG_OPERATORS | SIDE_OPERATORS
+
+
+def token_class(token: str) -> str:
+    """Give the class of a visible token; what is in no other class is an operator or relation."""
+    if len(token) == 1 and token.isalpha():
+        return LETTERS
+    if token.isdigit():
+        return DIGITS
+    if token in _DELIMITERS or _is_sized_delimiter(token):
+        return DELIMITERS
+    for members, name in (
+        (_GREEK, GREEK),
+        (_BIG, BIG),
+        (_RULES, RULES),
+        (_ACCENTS, ACCENTS),
+        (_PUNCTUATION, PUNCTUATION),
+    ):
+        if token in members:
+            return name
+    return OPERATORS
+
+
+def _is_sized_delimiter(token: str) -> bool:
+    """Whether it is a delimiter glued to its command: `\\left(`, `\\right\\rangle`, but not `\\leftarrow`."""
+    for command in (r"\left", r"\right"):
+        if token.startswith(command) and len(token) > len(command):
+            return not token[len(command)].isalpha()
+    return False
+
 
 Array = npt.NDArray[np.float64]
 

@@ -1,4 +1,7 @@
-"""Localisation for people: tables, charts and a gallery of true and found boxes, as a section of a report."""
+"""Localisation for people: tables, charts and a gallery of true and found boxes, as a section of a report.
+
+Localisation as a table for the terminal.
+"""
 
 import base64
 import io
@@ -7,15 +10,22 @@ from html import escape
 from typing import Final
 
 from PIL import Image
+from rich.console import Console
+from rich.table import Table
 
-from i2l.evaluation.charts import interval_chart, line_chart
-from i2l.evaluation.figures import Interval
-from i2l.explain.attention_claims import NUM_PHASES, AttentionClaims
-from i2l.explain.box_fit import ShareFit
-from i2l.explain.localization import METRICS, LocalizationResult, LocalizationScores, format_metric
-from i2l.explain.localized_tokens import LocalizationSample, localized_tokens
-from i2l.explain.placement import Placement
-from i2l.inference.attention_boxes import attention_boxes
+from i2l.evaluation.report import interval_chart, line_chart
+from i2l.evaluation.scores import Interval
+from i2l.explain.attention import NUM_PHASES, AttentionClaims, Placement
+from i2l.explain.localization import (
+    METRICS,
+    LocalizationResult,
+    LocalizationSample,
+    LocalizationScores,
+    ShareFit,
+    format_metric,
+    localized_tokens,
+)
+from i2l.inference.boxes import attention_boxes
 from i2l.model.receptive_field import ReceptiveField
 
 _NUM_SHOWN: Final = 4  # samples of each kind in the gallery
@@ -200,3 +210,16 @@ def _picture(sample: LocalizationSample, field: ReceptiveField, share: float) ->
 
 _TRUE: Final = 'fill="none" stroke="#15803d" stroke-width="1.4" stroke-dasharray="4 2"'
 _FOUND: Final = 'fill="#f06e14" fill-opacity=".10" stroke="#c2410c" stroke-width="1"'
+
+
+def print_localization(result: LocalizationResult, console: Console) -> None:
+    """Print the model's scores with the baselines beside them."""
+    title = f"Where it looked: {result.num_tokens:,} tokens of {result.num_samples:,} samples"
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table.add_column("")
+    for number, scores in enumerate(result.systems):
+        table.add_column(scores.label, justify="right", style="dim" if number else "bold")
+    for key, label in METRICS.items():
+        table.add_row(label, *(format_metric(key, scores.figures[key].value) for scores in result.systems))
+    console.print()
+    console.print(table)

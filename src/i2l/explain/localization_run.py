@@ -10,20 +10,26 @@ from typing import Any, Final
 import numpy as np
 
 from i2l.dataset.format import DatasetReader, Split
-from i2l.dataset.prepared import PreparedSplit, open_split
-from i2l.evaluation.reading import BatchReader
-from i2l.evaluation.run import Progress
-from i2l.explain.attention_claims import AttentionClaims, measure_claims
-from i2l.explain.box_fit import BoxError, ShareFit
-from i2l.explain.localization import LocalizationResult, evaluate_localization, fit_localization
+from i2l.dataset.model_view import PreparedSplit, open_split
+from i2l.evaluation.compare import Listener
+from i2l.evaluation.read_samples import BatchReader
+from i2l.explain.attention import AttentionClaims, measure_claims
+from i2l.explain.explanation import replay_tokens
+from i2l.explain.localization import (
+    BoxError,
+    LocalizationError,
+    LocalizationResult,
+    LocalizationSample,
+    ShareFit,
+    evaluate_localization,
+    fit_localization,
+)
 from i2l.explain.localization_report import localization_section
-from i2l.explain.localized_tokens import LocalizationError, LocalizationSample
-from i2l.explain.replay import replay_tokens
 from i2l.files import atomic_write
 from i2l.images.canvas import FRAME_PX, place_on_canvas
-from i2l.images.ink_symbols import Ink
-from i2l.inference.attention_boxes import find_ink
-from i2l.inference.loading import LoadedModel
+from i2l.images.ink import InkMask as Ink
+from i2l.inference.backends import LoadedModel
+from i2l.inference.boxes import find_ink
 from i2l.model.receptive_field import ReceptiveField, receptive_field
 
 VALIDATION: Final = "val"
@@ -61,7 +67,7 @@ def localize_model(
     readings: Sequence[str],
     rounds: int,
     jobs: int | None = None,
-    progress: Progress | None = None,
+    progress: Listener | None = None,
 ) -> LocalizationReport:
     """Measure where a model looks on the first samples of a split, as many as there are readings.
 
@@ -102,7 +108,7 @@ def replay_split(
     readings: Sequence[str],
     *,
     jobs: int | None = None,
-    progress: Progress | None = None,
+    progress: Listener | None = None,
 ) -> Iterator[LocalizationSample]:
     """Give the first samples of a split with the attention of what was read, in batches of alike sizes.
 

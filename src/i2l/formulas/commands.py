@@ -1,10 +1,17 @@
-"""The one table of commands: what each takes as arguments, what it draws, and which group it belongs to.
+r"""The one table of commands: what each takes as arguments, what it draws, and which group it belongs to.
 
 A signature is a string with one letter an argument:
   m  math            o  optional math in [ ]        *  optional star
   t  text            l  length, as in 1.5em         L  optional length in [ ]
-  d  bare length, as after \\kern
+  d  bare length, as after \kern
 A command that is not in the table takes nothing and is printed as it is: TeX may know it, and if not says so.
+
+Every sign that LaTeX, amssymb and mathtools draw, by the class that decides where it can stand.
+
+A reader should know all of them, however rare: training data is made from this table
+(`i2l.formulas.compose`), and a test list of signs is checked against it.
+
+Environments: what each becomes, and in which style its cells are set.
 """
 
 from typing import Final
@@ -313,3 +320,145 @@ DROPPED: Final = {
     r"\displaybreak": "",
 }
 COLORS: Final = {r"\color": "n", r"\textcolor": "n", r"\colorbox": "n"}
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name if name in "+-*/=<>:!?" else f"\\{name}" for name in text.split())
+
+
+LETTERS: Final = _names(
+    """
+    alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa varkappa lambda mu nu xi
+    pi varpi rho varrho sigma varsigma tau upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi
+    Sigma Upsilon Phi Psi Omega varGamma varDelta varTheta varLambda varXi varPi varSigma varUpsilon
+    varPhi varPsi varOmega digamma aleph beth gimel daleth Bbbk Finv Game Im Re ell hbar hslash imath
+    jmath wp mho eth partial nabla infty emptyset varnothing complement circledS Box Diamond blacksquare
+    blacklozenge bigstar triangle triangledown blacktriangle blacktriangledown clubsuit diamondsuit
+    heartsuit spadesuit flat natural sharp top bot angle measuredangle sphericalangle backprime diagup
+    diagdown forall exists nexists neg surd checkmark maltese circledR yen pounds S P $ % # & _ dagger
+    ddagger prime backslash cdots ldots vdots ddots ! ?
+    """
+)
+BINARIES: Final = _names(
+    """
+    + - * / pm mp times div cdot ast star circ bullet cap cup Cap Cup uplus sqcap sqcup vee wedge curlyvee
+    curlywedge veebar barwedge doublebarwedge setminus smallsetminus wr diamond bigcirc bigtriangleup
+    bigtriangledown triangleleft triangleright lhd rhd unlhd unrhd oplus ominus otimes oslash odot
+    circledast circledcirc circleddash boxplus boxminus boxtimes boxdot amalg dagger ddagger centerdot
+    dotplus divideontimes ltimes rtimes leftthreetimes rightthreetimes intercal lessdot gtrdot bmod
+    """
+)
+RELATIONS: Final = _names(
+    """
+    = < > : leq geq neq equiv sim simeq approx cong propto asymp doteq prec succ preceq succeq ll gg lll
+    ggg subset supset subseteq supseteq sqsubset sqsupset sqsubseteq sqsupseteq in ni notin vdash dashv
+    models mid parallel perp smile frown bowtie Join leqq geqq leqslant geqslant eqslantless eqslantgtr
+    lesssim gtrsim lessapprox gtrapprox approxeq lessgtr gtrless lesseqgtr gtreqless lesseqqgtr gtreqqless
+    Doteq risingdotseq fallingdotseq backsim backsimeq subseteqq supseteqq Subset Supset preccurlyeq
+    succcurlyeq curlyeqprec curlyeqsucc precsim succsim precapprox succapprox vartriangleleft
+    vartriangleright trianglelefteq trianglerighteq vDash Vdash Vvdash smallsmile smallfrown shortmid
+    shortparallel bumpeq Bumpeq thicksim thickapprox eqsim eqcirc circeq triangleq varpropto between
+    pitchfork therefore because backepsilon blacktriangleleft blacktriangleright vartriangle nless ngtr
+    nleq ngeq nleqslant ngeqslant nleqq ngeqq lneq gneq lneqq gneqq lvertneqq gvertneqq lnsim gnsim
+    lnapprox gnapprox nprec nsucc npreceq nsucceq precneqq succneqq precnsim succnsim precnapprox
+    succnapprox nsim ncong nshortmid nshortparallel nmid nparallel nvdash nvDash nVdash nVDash
+    ntriangleleft ntriangleright ntrianglelefteq ntrianglerighteq nsubseteq nsupseteq nsubseteqq
+    nsupseteqq subsetneq supsetneq varsubsetneq varsupsetneq subsetneqq supsetneqq varsubsetneqq
+    varsupsetneqq coloneqq eqqcolon Coloneqq vcentcolon dblcolon
+    """
+)
+ARROW_SIGNS: Final = _names(
+    """
+    to leftarrow leftrightarrow Rightarrow Leftarrow Leftrightarrow longrightarrow longleftarrow
+    longleftrightarrow Longrightarrow Longleftarrow Longleftrightarrow implies impliedby iff mapsto
+    longmapsto hookrightarrow hookleftarrow rightharpoonup rightharpoondown leftharpoonup leftharpoondown
+    rightleftharpoons leftrightharpoons nearrow searrow swarrow nwarrow uparrow downarrow updownarrow
+    Uparrow Downarrow Updownarrow dashrightarrow dashleftarrow leftleftarrows rightrightarrows
+    leftrightarrows rightleftarrows Lleftarrow Rrightarrow twoheadleftarrow twoheadrightarrow
+    leftarrowtail rightarrowtail looparrowleft looparrowright curvearrowleft curvearrowright
+    circlearrowleft circlearrowright Lsh Rsh upuparrows downdownarrows upharpoonleft upharpoonright
+    downharpoonleft downharpoonright multimap leftrightsquigarrow rightsquigarrow nleftarrow nrightarrow
+    nLeftarrow nRightarrow nleftrightarrow nLeftrightarrow
+    """
+)
+OPERATORS: Final = _names(
+    """
+    sum prod coprod int oint iint iiint iiiint idotsint bigcap bigcup bigsqcup bigvee bigwedge bigoplus
+    bigotimes bigodot biguplus varlimsup varliminf varinjlim varprojlim
+    """
+)
+ACCENTS: Final = _names(
+    """
+    hat check tilde acute grave dot ddot dddot ddddot breve bar vec mathring widehat widetilde overline
+    underline overrightarrow overleftarrow overleftrightarrow underrightarrow underleftarrow
+    underleftrightarrow overbrace underbrace boxed cancel bcancel xcancel
+    """
+)
+ALPHABETS: Final = _names("mathrm mathbf mathit mathsf mathtt mathbb mathcal mathfrak mathscr boldsymbol")
+STRETCHED_ARROWS: Final = _names(
+    "xrightarrow xleftarrow xleftrightarrow xRightarrow xLeftarrow xLeftrightarrow xmapsto xhookrightarrow"
+    " xhookleftarrow xrightleftharpoons"
+)
+# What can stand after \left and \right.
+FENCES: Final = (
+    ("(", ")"),
+    ("[", "]"),
+    (r"\{", r"\}"),
+    (r"\langle", r"\rangle"),
+    (r"\lfloor", r"\rfloor"),
+    (r"\lceil", r"\rceil"),
+    ("|", "|"),
+    (r"\|", r"\|"),
+    (r"\lgroup", r"\rgroup"),
+    (r"\lmoustache", r"\rmoustache"),
+    (r"\ulcorner", r"\urcorner"),
+    (".", "|"),
+)
+
+
+# Environments: what they become, and the style of their cells (0 display, 1 text, 2 script).
+MATRICES: Final = {
+    "matrix": None,
+    "pmatrix": (r"\left(", r"\right)"),
+    "bmatrix": (r"\left[", r"\right]"),
+    "Bmatrix": (r"\left\{", r"\right\}"),
+    "vmatrix": (r"\left|", r"\right|"),
+    "Vmatrix": (r"\left\|", r"\right\|"),
+}
+CELL_STYLES: Final = {
+    "array": 1,
+    "tabular": 1,
+    "cases": 1,
+    "matrix": 1,
+    "smallmatrix": 2,
+    "aligned": 0,
+    "gathered": 0,
+    "split": 0,
+    "alignedat": 0,
+    "subarray": 2,
+    "dcases": 0,
+    "rcases": 1,
+    "picture": 1,
+}
+# Displays of several lines: one line is read as a plain formula, more as the box with the same alignment.
+DISPLAYS: Final = {
+    "align": "aligned",
+    "flalign": "aligned",
+    "alignat": "alignedat",
+    "eqnarray": "eqnarray",
+    "gather": "gathered",
+    "multline": "gathered",
+    "split": "aligned",
+    "equation": "equation",
+    "displaymath": "equation",
+    "math": "equation",
+}
+# Old plain TeX commands with rows in their argument.
+ROW_COMMANDS: Final = {
+    r"\matrix": "matrix",
+    r"\pmatrix": "pmatrix",
+    r"\cases": "cases",
+    r"\eqalign": "aligned",
+    r"\smallmatrix": "smallmatrix",
+    r"\substack": "substack",
+}

@@ -1,18 +1,117 @@
-r"""Displays put together from single formulas: several lines, matrices, cases, words, and rare signs.
+"""Displays put together from single formulas: several lines, matrices, cases, words, and rare signs.
 
 Lists of formulas hold few displays of several lines, and most signs of amssymb hardly ever. Real formulas are
 cut at their relations and set under each other as authors do it, their parts become entries of matrices, and
 rare signs take the place of common ones of their class. Neighbours in a list mostly come from one paper, so
 that lines of one display look as if they belonged together. The same seed gives the same displays.
+
+Short formulas cut out of long ones: numerators, scripts, sides of equations, a letter with its index.
+
+Collections of displayed formulas hold nothing shorter than about five tokens, and a model that has never seen
+a letter by itself reads one as an array. People ask for a single letter often.
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from i2l.formulas import signs
+from i2l.formulas import commands
+from i2l.formulas.commands import SWITCHES
+from i2l.formulas.lexer import FormulaError
+from i2l.formulas.normalize import normalize_formula
+from i2l.formulas.spelling import without_outer_space
 
-RELATIONS: Final = frozenset({*signs.RELATIONS, *signs.ARROWS}) - {":", r"\mid", r"\parallel", r"\in"}
+# What stands in braces after these is no formula.
+_NO_FORMULA: Final = frozenset(
+    {r"\begin{array}", r"\operatorname", r"\operatorname*", r"\hspace", r"\hspace*", r"\vspace", r"\kern"}
+)
+_RELATIONS: Final = (
+    *("=", "<", ">", r"\leq", r"\geq", r"\le", r"\ge", r"\neq", r"\ne", r"\equiv", r"\sim", r"\simeq"),
+    *(r"\approx", r"\cong", r"\to", r"\rightarrow", r"\Rightarrow", r"\in", r"\subset", r"\subseteq"),
+)
+_SEPARATORS: Final = frozenset({*_RELATIONS, ",", ";", ":", "&", r"\\", r"\quad", r"\qquad"})
+_SCRIPTS: Final = frozenset("_^")
+
+
+def common_parts(formulas: Iterable[str], *, max_tokens: int, min_count: int = 1) -> list[str]:
+    """Give the distinct parts of canonical formulas that are formulas themselves, the most frequent first.
+
+    Args:
+        formulas: canonical tokens joined by single spaces.
+        max_tokens: no part is longer.
+        min_count: a part that occurs less often is left out.
+    """
+    counts = Counter(
+        " ".join(part)
+        for formula in formulas
+        for part in map(without_outer_space, find_parts(formula.split()))
+        if 0 < len(part) <= max_tokens
+    )
+    frequent = [(part, count) for part, count in counts.most_common() if count >= min_count]
+    return [part for part, _ in frequent if _is_formula(part)]
+
+
+def find_parts(tokens: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Give what could be parts: all in braces, all between separators, every symbol with its scripts."""
+    for content in _contents(tokens):
+        depth, piece_start, symbol_start = 0, 0, 0
+        spans = {(0, len(content))}
+        for place, token in enumerate(content):
+            if depth == 0:
+                if token in _SEPARATORS:
+                    spans.add((piece_start, place))
+                    piece_start = place + 1
+                if token not in _SCRIPTS and (place == 0 or content[place - 1] not in _SCRIPTS):
+                    spans.add((symbol_start, place))
+                    symbol_start = place
+            depth += (token == "{") - (token == "}")
+        spans |= {(piece_start, len(content)), (symbol_start, len(content))}
+        for start, end in sorted(spans):
+            yield content[start:end]
+
+
+def _contents(tokens: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Give the whole, and what is in each pair of braces."""
+    yield tokens
+    for start, end in _pairs(tokens):
+        if start == 0 or tokens[start - 1] not in _NO_FORMULA:
+            yield tokens[start + 1 : end]
+
+
+def _pairs(tokens: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Give where braces open and close."""
+    opened: list[int] = []
+    for place, token in enumerate(tokens):
+        if token == "{":
+            opened.append(place)
+        elif token == "}":
+            yield opened.pop(), place
+
+
+def _is_formula(part: str) -> bool:
+    try:
+        result = normalize_formula(part)
+    except FormulaError:
+        return False
+    drawn = any(token.visible for token in result.tokens)
+    return result.formula == part and drawn and _has_its_braces(part.split())
+
+
+def _has_its_braces(tokens: Sequence[str]) -> bool:
+    r"""Whether it has the braces it needs: `{ \cal L }` does, `{ L }` has more, and so has `{ } = 0`."""
+    if tokens[0] in SWITCHES or (tokens[:2] == ["{", "}"] and tokens[2:3] not in (["^"], ["_"])):
+        return False
+    wrapped = (0, len(tokens) - 1) in _pairs(tokens)
+    return not wrapped or tokens[1] in SWITCHES
+
+
+RELATIONS: Final = frozenset({*commands.RELATIONS, *commands.ARROW_SIGNS}) - {
+    ":",
+    r"\mid",
+    r"\parallel",
+    r"\in",
+}
 BINARIES: Final = frozenset("+-") | {r"\pm", r"\mp"}
 
 
@@ -203,7 +302,9 @@ class Composer:
         elif chance.random() < 0.1:
             name = "smallmatrix"
         body = rf"\begin{{{name}}} {body} \end{{{name}}}"
-        left, right = chance.choices([*signs.FENCES[:3], *signs.FENCES[6:8], ("", "")], [8, 8, 1, 3, 1, 1])[0]
+        left, right = chance.choices(
+            [*commands.FENCES[:3], *commands.FENCES[6:8], ("", "")], [8, 8, 1, 3, 1, 1]
+        )[0]
         return rf"\left{left} {body} \right{right}" if left else body
 
     def matrices(self) -> str:
@@ -247,9 +348,10 @@ class Composer:
                 rf"\underbrace {{ {part} }} _ {{ {said} }}",
                 rf"\overbrace {{ {part} }} ^ {{ {said} }}",
                 rf"\boxed {{ {part} }}",
-                rf"{chance.choice(signs.ACCENTS[-3:])} {{ {part} }}",
-                rf"A {chance.choice(signs.STRETCHED_ARROWS)} {{ {self.entry()} }} B",
-                rf"A {chance.choice(signs.STRETCHED_ARROWS[:3])} [ {self.entry()} ] {{ {self.words()} }} B",
+                rf"{chance.choice(commands.ACCENTS[-3:])} {{ {part} }}",
+                rf"A {chance.choice(commands.STRETCHED_ARROWS)} {{ {self.entry()} }} B",
+                rf"A {chance.choice(commands.STRETCHED_ARROWS[:3])} [ {self.entry()} ] "
+                rf"{{ {self.words()} }} B",
                 rf"\sum _ {{ \substack {{ {self.entry()} \\ {self.entry()} }} }} {part}",
                 rf"E _ {{ {word} }} = {part}",
                 rf"\overset {{ {self.entry()} }} {{ = }} {part}",
@@ -273,11 +375,13 @@ class Composer:
             if chance.random() > 0.06:
                 out.append(token)
             elif token in _COMMON_RELATIONS and after != "}":
-                out.append(chance.choice(signs.RELATIONS if chance.random() < 0.6 else signs.ARROWS))
+                out.append(
+                    chance.choice(commands.RELATIONS if chance.random() < 0.6 else commands.ARROW_SIGNS)
+                )
             elif token in _COMMON_BINARIES:
-                out.append(chance.choice(signs.BINARIES))
+                out.append(chance.choice(commands.BINARIES))
             elif token in _COMMON_OPERATORS:
-                out.append(chance.choice(signs.OPERATORS))
+                out.append(chance.choice(commands.OPERATORS))
             elif token in _GREEK or (len(token) == 1 and token.isalpha() and _is_free(tokens, place)):
                 out.append(self._rare_letter(token))
             else:
@@ -287,13 +391,13 @@ class Composer:
     def _rare_letter(self, letter: str) -> str:
         kind = self.chance.random()
         if kind < 0.55 or len(letter) > 1:
-            return self.chance.choice(signs.LETTERS)
+            return self.chance.choice(commands.LETTERS)
         if kind < 0.75:
-            return rf"{self.chance.choice(signs.ACCENTS[:13])} {{ {letter} }}"
+            return rf"{self.chance.choice(commands.ACCENTS[:13])} {{ {letter} }}"
         if kind < 0.8:
-            wide = self.chance.choice(signs.ACCENTS[13:23])
+            wide = self.chance.choice(commands.ACCENTS[13:23])
             return rf"{wide} {{ {letter} {self.chance.choice('ABCabcxyz')} }}"
-        alphabet = self.chance.choice(signs.ALPHABETS)
+        alphabet = self.chance.choice(commands.ALPHABETS)
         capital = alphabet in (r"\mathbb", r"\mathcal", r"\mathscr")
         return rf"{alphabet} {{ {letter.upper() if capital else letter} }}"
 
@@ -303,7 +407,7 @@ _COMMON_RELATIONS: Final = frozenset(
 )
 _COMMON_BINARIES: Final = frozenset({"+", "-", r"\cdot", r"\times", r"\otimes", r"\wedge", r"\cup", r"\cap"})
 _COMMON_OPERATORS: Final = frozenset({r"\sum", r"\int", r"\prod"})
-_GREEK: Final = frozenset(signs.LETTERS[:40])
+_GREEK: Final = frozenset(commands.LETTERS[:40])
 _KINDS: Final[tuple[tuple[Maker, float], ...]] = (
     (Composer.aligned, 32),
     (Composer.gathered, 10),

@@ -1,11 +1,162 @@
-"""LaTeX source to raw tokens with their places. White space is left out; text looks it up in the source."""
+"""LaTeX source to raw tokens with their places. White space is left out; text looks it up in the source.
+
+What a canonical token is, and the error that a formula we cannot read gets.
+
+Characters beyond ASCII that stand for a command.
+"""
 
 import re
 from itertools import accumulate
+from typing import Final, NamedTuple
 
-from i2l.formulas.aliases import SPELLED_OUT, one_name
-from i2l.formulas.tokens import FormulaError
-from i2l.formulas.unicode import UNICODE
+from i2l.errors import I2LError
+from i2l.formulas.spelling import SPELLED_OUT, one_name
+
+
+class Token(NamedTuple):
+    """One canonical token, and where in its source it came from."""
+
+    text: str
+    start: int  # span in the source string, start <= end; empty where the token has no text of its own there
+    end: int
+    visible: bool  # draws ink itself: a letter, a fraction bar, a root sign; not `{`, `^`, `\,`, `\mathrm`
+
+
+class FormulaError(I2LError):
+    """A formula that cannot be normalised: why, and at which character of the source."""
+
+    def __init__(self, reason: str, position: int, detail: str = "") -> None:
+        super().__init__(f"{reason} at character {position}" + (f": {detail}" if detail else ""))
+        self.reason = reason
+        self.position = position
+        self.detail = detail
+
+
+UNICODE: Final[dict[str, str]] = dict(
+    zip(
+        "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩϵϑϕϖϱς",
+        [
+            r"\alpha",
+            r"\beta",
+            r"\gamma",
+            r"\delta",
+            r"\varepsilon",
+            r"\zeta",
+            r"\eta",
+            r"\theta",
+            r"\iota",
+            r"\kappa",
+            r"\lambda",
+            r"\mu",
+            r"\nu",
+            r"\xi",
+            r"\pi",
+            r"\rho",
+            r"\sigma",
+            r"\tau",
+            r"\upsilon",
+            r"\varphi",
+            r"\chi",
+            r"\psi",
+            r"\omega",
+            r"\Gamma",
+            r"\Delta",
+            r"\Theta",
+            r"\Lambda",
+            r"\Xi",
+            r"\Pi",
+            r"\Sigma",
+            r"\Upsilon",
+            r"\Phi",
+            r"\Psi",
+            r"\Omega",
+            r"\epsilon",
+            r"\vartheta",
+            r"\phi",
+            r"\varpi",
+            r"\varrho",
+            r"\varsigma",
+        ],
+        strict=True,
+    )
+) | dict(
+    zip(
+        "−×÷±∓·∗∘•≤≥≠≈≡∼≃≅∝∞∂∇∫∮∑∏√∈∉∋⊂⊃⊆⊇∪∩∅∀∃¬∧∨→←↔⇒⇐⇔↦⟨⟩‖…⋯ℏℓℝℂℤℕℚ†‡⊗⊕⊥∥′″∣",
+        [
+            r"-",
+            r"\times",
+            r"\div",
+            r"\pm",
+            r"\mp",
+            r"\cdot",
+            r"\ast",
+            r"\circ",
+            r"\bullet",
+            r"\leq",
+            r"\geq",
+            r"\neq",
+            r"\approx",
+            r"\equiv",
+            r"\sim",
+            r"\simeq",
+            r"\cong",
+            r"\propto",
+            r"\infty",
+            r"\partial",
+            r"\nabla",
+            r"\int",
+            r"\oint",
+            r"\sum",
+            r"\prod",
+            r"\surd",
+            r"\in",
+            r"\notin",
+            r"\ni",
+            r"\subset",
+            r"\supset",
+            r"\subseteq",
+            r"\supseteq",
+            r"\cup",
+            r"\cap",
+            r"\emptyset",
+            r"\forall",
+            r"\exists",
+            r"\neg",
+            r"\wedge",
+            r"\vee",
+            r"\rightarrow",
+            r"\leftarrow",
+            r"\leftrightarrow",
+            r"\Rightarrow",
+            r"\Leftarrow",
+            r"\Leftrightarrow",
+            r"\mapsto",
+            r"\langle",
+            r"\rangle",
+            r"\|",
+            r"\ldots",
+            r"\cdots",
+            r"\hbar",
+            r"\ell",
+            r"\mathbb{R}",
+            r"\mathbb{C}",
+            r"\mathbb{Z}",
+            r"\mathbb{N}",
+            r"\mathbb{Q}",
+            r"\dagger",
+            r"\ddagger",
+            r"\otimes",
+            r"\oplus",
+            r"\perp",
+            r"\parallel",
+            r"'",
+            r"''",
+            r"\mid",
+        ],
+        strict=True,
+    )
+)
+
 
 MAX_CHARACTERS = 100_000  # a formula of a printed page has hundreds
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from i2l.errors import I2LError
-from i2l.formulas.lexer import MAX_CHARACTERS
-from i2l.formulas.tokens import FormulaError
+from i2l.formulas.lexer import MAX_CHARACTERS, FormulaError
 
 _LIMIT = 4 * MAX_CHARACTERS + 2  # no longer line is a formula, in UTF-8 or any other encoding
 _DAMAGED = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from i2l.formulas.canonical import CanonicalPrinter
-from i2l.formulas.lexer import RawTokens
-from i2l.formulas.macros import Macros
+from i2l.formulas.expansion import Macros
+from i2l.formulas.lexer import FormulaError, RawTokens, Token
 from i2l.formulas.parser import Parser
-from i2l.formulas.tokens import FormulaError, Token
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,12 @@ import re
 from typing import Final
 
 from i2l.formulas import commands
-from i2l.formulas.canonical_text import written_text
-from i2l.formulas.environments import MATRICES
-from i2l.formulas.lexer import RawTokens
+from i2l.formulas.canonical import written_text
+from i2l.formulas.commands import MATRICES
+from i2l.formulas.lexer import FormulaError, RawTokens
 from i2l.formulas.normalize import NormalizeResult, normalize_formula
 from i2l.formulas.parser import Parser
 from i2l.formulas.spelling import SWITCHES, respell, without_outer_space
-from i2l.formulas.tokens import FormulaError
 from i2l.formulas.tree import (
     Array,
     Command,

@@ -2,12 +2,22 @@
 
 White type on black, blue on yellow, a transparent background, a photograph with a shadow on it: what counts
 is the distance to the background. Black on white comes out exactly as it went in.
+
+The symbols on a page, from its ink alone: connected pieces, and pieces that belong together like `=`.
+
+In NumPy, since reading must not need SciPy. Runs of ink in neighbouring rows that touch, also by a corner,
+are of one piece.
+
+Whether ink is made of strokes, as formulas are; shades, clouds and solid areas are not.
+
+What the limits rest on is in docs/reading.md.
 """
 
 import math
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from PIL import Image, ImageChops, ImageFilter
@@ -193,3 +203,165 @@ def ink_bounds(ink: Ink) -> tuple[int, int, int, int]:
     if not len(rows):
         raise EmptyImageError("The image is empty: nothing stands out from its background.")
     return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
+
+
+InkMask = npt.NDArray[np.bool_]
+Boxes = npt.NDArray[np.int64]  # (N, 4): left, top, right, bottom, half-open
+
+# In pixels of the model's canvas, where a line of symbols is about 30 tall.
+_MAX_GAP_PX: Final = 10  # between bars of one symbol
+_WIDEST_PX: Final = 40  # of such bars; a fraction's bar over a root of its width is another symbol
+_DOT_PX: Final = 6  # of an i or a j, at most; and its gap
+_STEM_PX: Final = 16
+_MAX_PIECES: Final = 2000  # more is grain: every pair of them would take minutes
+_COVERED: Final = 0.8  # of a width
+
+
+def find_symbols(ink: InkMask) -> Boxes:
+    """Give the box of each symbol."""
+    return join_pieces(find_pieces(ink))
+
+
+def join_pieces(pieces: Boxes) -> Boxes:
+    """Give the box of each symbol from those of connected pieces of ink.
+
+    Stacked pieces are one symbol if they are about as wide as each other (`=`, `\\leq`) or one is a dot over
+    a stem (`i`). Letters that touch are one symbol too.
+    """
+    if len(pieces) > _MAX_PIECES:
+        return pieces
+    width = pieces[:, 2] - pieces[:, 0]
+    height = pieces[:, 3] - pieces[:, 1]
+    first, second = np.triu_indices(len(pieces), 1)
+    overlap = np.minimum(pieces[first, 2], pieces[second, 2]) - np.maximum(
+        pieces[first, 0], pieces[second, 0]
+    )
+    gap = np.maximum(pieces[first, 1], pieces[second, 1]) - np.minimum(pieces[first, 3], pieces[second, 3])
+    wider, narrower = np.maximum(width[first], width[second]), np.minimum(width[first], width[second])
+    alike = (
+        (overlap >= _COVERED * wider) & (wider <= _WIDEST_PX) & (gap <= np.minimum(0.6 * wider, _MAX_GAP_PX))
+    )
+    dotted = (
+        (overlap >= _COVERED * narrower)
+        & (np.maximum(narrower, np.minimum(height[first], height[second])) <= _DOT_PX)
+        & (wider <= _STEM_PX)
+        & (gap <= _DOT_PX)
+    )
+    joined = (gap >= 0) & (alike | dotted)
+    return _enclose(pieces, _connect(len(pieces), first[joined], second[joined]))
+
+
+def find_pieces(ink: InkMask) -> Boxes:
+    """Give the box of each connected piece of ink."""
+    return measure_pieces(ink)[0]
+
+
+def measure_pieces(ink: InkMask) -> tuple[Boxes, npt.NDArray[np.int64]]:
+    """Give the box of each connected piece of ink, and how many pixels it has."""
+    steps = np.diff(np.pad(ink.astype(np.int8), ((0, 0), (1, 1))), axis=1)
+    rows, starts = np.nonzero(steps == 1)
+    ends = np.nonzero(steps == -1)[1]
+    runs = np.stack([starts, rows, ends, rows + 1], axis=1).astype(np.int64)
+    # Runs come row by row, left to right, so their places in one long line rise.
+    pitch = ink.shape[1] + 2
+    below = (rows + 1) * pitch
+    first = np.searchsorted(rows * pitch + ends, below + starts, side="left")
+    last = np.searchsorted(rows * pitch + starts, below + ends, side="right")
+    counts = np.maximum(last - first, 0)
+    upper = np.repeat(np.arange(len(runs)), counts)
+    lower = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
+    group = _connect(len(runs), upper, lower)
+    amounts = np.bincount(group, weights=ends - starts).astype(np.int64)
+    return _enclose(runs, group), amounts
+
+
+def _connect(
+    num_items: int, first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Give the number of each item's group, where pairs of items are of one group."""
+    groups = np.arange(num_items)
+    while True:
+        lowest = np.minimum(groups[first], groups[second])
+        joined = groups.copy()
+        np.minimum.at(joined, first, lowest)
+        np.minimum.at(joined, second, lowest)
+        joined = joined[joined]
+        if np.array_equal(joined, groups):
+            break
+        groups = joined
+    return np.unique(groups, return_inverse=True)[1]
+
+
+def _enclose(boxes: Boxes, group: npt.NDArray[np.int64]) -> Boxes:
+    """Give one box for each group of boxes."""
+    num_groups = int(group.max(initial=-1)) + 1
+    corners = np.full((num_groups, 2), np.iinfo(np.int64).max)
+    ends = np.zeros((num_groups, 2), np.int64)
+    np.minimum.at(corners, group, boxes[:, :2])
+    np.maximum.at(ends, group, boxes[:, 2:])
+    return np.concatenate([corners, ends], axis=1)
+
+
+MAX_DEEP_SHARE: Final = 0.4
+MIN_LIKENESS: Final = 0.25
+_DEPTH: Final = 0.25  # of the size of a symbol; bold strokes are half as deep
+_NARROW_PX: Final = 12  # a bar that was cropped to its ink
+_WORK_PX: Final = 20  # size of a symbol where this is measured
+
+
+def deep_share(ink: Ink, *, symbol_px: float) -> float:
+    """Give the share of ink that lies deeper inside other ink than half of a very bold stroke."""
+    ink = _at_work_size(ink, symbol_px)
+    radius = _radius(symbol_px)
+    deep = _slide(np.pad(ink, radius), radius, np.minimum)[radius:-radius, radius:-radius]
+    return float(deep.sum(dtype=np.int64) / max(int(ink.sum(dtype=np.int64)), 1))
+
+
+def stroke_likeness(grey: NDArray[np.uint8], ink: Ink, *, symbol_px: float) -> float:
+    """Give how well ink agrees with the strokes of the picture that it was found in, at most 1.
+
+    Strokes are what closing (or, of light ones, opening) fills up: what is darker than all that lies a little
+    to either side. A shade has none, wherever its ink was found. The correlation with these is given, and 1
+    for a picture of nothing but paper and full ink, or one as narrow as a stroke.
+    """
+    if min(grey.shape) < _NARROW_PX or ((grey == grey.min()) | (grey == grey.max())).mean() >= CLEAN_SHARE:
+        return 1.0
+    grey, ink = (_at_work_size(pixels, symbol_px) for pixels in (grey, ink))
+    return max(_correlation(_top_hat(pixels, _radius(symbol_px)), ink) for pixels in (grey, 255 - grey))
+
+
+def _top_hat(grey: NDArray[np.uint8], radius: int) -> NDArray[np.uint8]:
+    """Give how much darker each pixel is than the least dark way past it on both sides."""
+    margin = 2 * radius
+    padded = np.pad(grey, margin, mode="edge")
+    closed = _slide(_slide(padded, radius, np.maximum), radius, np.minimum)
+    return closed[margin:-margin, margin:-margin] - grey
+
+
+def _correlation(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> float:
+    if first.std() == 0 or second.std() == 0:
+        return 0.0
+    return float(np.corrcoef(first.ravel(), second.ravel())[0, 1])
+
+
+def _radius(symbol_px: float) -> int:
+    return max(1, round(_DEPTH * min(symbol_px, _WORK_PX)))
+
+
+def _at_work_size(pixels: NDArray[np.uint8], symbol_px: float) -> NDArray[np.uint8]:
+    """Make a picture smaller, if its symbols are larger than is needed."""
+    if symbol_px <= _WORK_PX:
+        return pixels
+    width, height = (max(1, round(side * _WORK_PX / symbol_px)) for side in pixels.shape[::-1])
+    return np.asarray(Image.fromarray(pixels).resize((width, height), Image.Resampling.BOX))
+
+
+def _slide(pixels: NDArray[np.uint8], radius: int, choose: np.ufunc) -> NDArray[np.uint8]:
+    """Give for each pixel the least (or most) of the square around it; outside the picture nothing counts."""
+    for _ in range(2):
+        chosen = pixels.copy()
+        for shift in range(1, radius + 1):
+            choose(chosen[shift:], pixels[:-shift], out=chosen[shift:])
+            choose(chosen[:-shift], pixels[shift:], out=chosen[:-shift])
+        pixels = chosen.T
+    return pixels

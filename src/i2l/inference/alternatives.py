@@ -6,13 +6,12 @@ from typing import Final
 import numpy as np
 
 from i2l.formulas.commands import SWITCHES
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.tokens import FormulaError
+from i2l.formulas.spelling import SILENT, look_of
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.decoding import Hypothesis
-from i2l.inference.grammar import MAX_DEPTH, START, advance, may_end
-from i2l.inference.grammar_frames import State
-from i2l.inference.looks import SILENT, look_of
+from i2l.inference.grammar import MAX_DEPTH, START, State, advance, may_end
 
 TokenAlternatives = tuple[tuple[str, float], ...]
 

@@ -3,26 +3,194 @@
 A state is a stack of frames, each a short tuple that says what is open and what it still waits for. Before a
 frame is pushed, the one below takes the form it will have once the new one is closed; so closing is a pop.
 Whatever the automaton accepts, `normalize_formula` accepts; and TeX, but for what depends on meaning.
+
+What can be open while a formula is written, what each still waits for, and the shortest way to its end.
+
+Guards on decoding: only tokens that keep the formula well-formed, and an end to endless repetition.
+
+A guard follows every hypothesis with a small state of its own and says which tokens may come next. Where a
+hypothesis repeats itself, or few steps are left, only the shortest way to the end of the formula is open.
 """
 
-from typing import Final
+import re
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from i2l.formulas import commands
-from i2l.formulas.environments import ROW_COMMANDS
+from i2l.formulas.commands import ROW_COMMANDS
 from i2l.formulas.parser import DELIMITERS, INFIXES, SKIPPED
-from i2l.inference.grammar_frames import (
-    ENVIRONMENTS,
-    LEFT,
-    Arguments,
-    Columns,
-    Frame,
-    Items,
-    Length,
-    Place,
-    State,
-    Text,
-    push,
-)
+from i2l.formulas.vocabulary import Vocabulary
+
+# Environments and how many columns a row may have; "array" and "subarray" say it themselves.
+ENVIRONMENTS: Final = {
+    "array": 0,
+    "subarray": 0,
+    "matrix": 10,
+    "smallmatrix": 10,
+    "cases": 2,
+    "aligned": 20,
+    "split": 2,
+    "gathered": 1,
+}
+LEFT: Final = r"\left"  # owner of a list between \left and \right
+# A length while it is being written, its digits as 0. More digits TeX would not take.
+_NUMBER: Final = r"-?(0{1,3}(\.0{0,3})?|\.0{1,3})"
+_BEFORE_UNIT: Final = r"-?0{0,3}(\.0{0,3})?"
+_LENGTH: Final = re.compile(rf"{_BEFORE_UNIT}|{_NUMBER}([pmcieb]|pt|mm|cm|in|em|ex|bp)")
+_MU_LENGTH: Final = re.compile(rf"{_BEFORE_UNIT}|{_NUMBER}(m|mu)")
+_SECOND_LETTER: Final = {"p": "t", "m": "m", "c": "m", "i": "n", "e": "m", "b": "p"}
+
+
+class Items(NamedTuple):
+    """A list of atoms, and what may still be attached to the last of them."""
+
+    owner: str  # what the list stands in: top { \left [ lines $ or the name of an environment
+    base: bool = False  # there is an atom before this place
+    sub: bool = False  # which has a subscript
+    sup: bool = False
+    operator: bool = False  # and takes \limits
+    infix: bool = False  # an \atop has been read in this list
+    columns: int = 0  # in an environment: of a row
+    left: int = 0  # columns that may still be opened in this row
+    rows: bool = False  # a row has been read
+    fresh: bool = False  # nothing of this row has been read
+
+    @property
+    def filled(self) -> bool:
+        """The list is not empty."""
+        return self.base or self.sub or self.sup
+
+
+class Arguments(NamedTuple):
+    """Arguments that a command waits for, a letter each: as in `commands`, and these.
+
+    s  script, in braces      D  delimiter                B  lines of \\substack
+    P  place in [ ]           C  column specification
+    """
+
+    letters: str
+    mu: bool = False  # lengths are in mu
+
+
+class Text(NamedTuple):
+    """Words in text mode, up to the closing brace."""
+
+
+class Columns(NamedTuple):
+    """A column specification, up to its closing brace."""
+
+    number: int = 0
+
+
+class Place(NamedTuple):
+    """The [ t ] after \\begin{array}."""
+
+    known: bool = False
+
+
+class Length(NamedTuple):
+    """A length such as - 1 . 5 e m."""
+
+    closer: str
+    mu: bool = False
+    text: str = ""  # what has been read, its digits as 0
+
+    @property
+    def whole(self) -> bool:
+        """The unit has been read."""
+        return self.text[-2:-1].isalpha()
+
+    @property
+    def rest(self) -> str:
+        """The shortest way to write it to its end."""
+        if self.whole:
+            return self.closer
+        if self.text[-1:].isalpha():
+            return ("u" if self.mu else _SECOND_LETTER[self.text[-1]]) + self.closer
+        return ("" if "0" in self.text else "0") + ("mu" if self.mu else "pt") + self.closer
+
+    def after(self, token: str) -> "Length | None":
+        """The length with a token added, or None if it were no length."""
+        added = self._replace(text=self.text + ("0" if len(token) == 1 and token.isdigit() else token))
+        return added if (_MU_LENGTH if self.mu else _LENGTH).fullmatch(added.text) else None
+
+
+Frame = Items | Arguments | Text | Columns | Place | Length
+
+_ARGUMENT_COST: Final = {"m": 2, "s": 2, "t": 2, "B": 2, "l": 5, "d": 3, "D": 1, "C": 3}
+
+
+class State(NamedTuple):
+    """A stack of frames, the top first."""
+
+    frame: Frame
+    below: "State | None"
+    depth: int
+    cost: int  # tokens that the shortest way to the end needs, eos included
+
+    def replace(self, frame: Frame) -> "State":
+        """Put another frame in the place of the top one."""
+        return push(frame, self.below)
+
+
+def push(frame: Frame, below: State | None) -> State:
+    """Put a frame on top."""
+    if below is None:
+        return State(frame, None, 1, _cost(frame))
+    return State(frame, below, below.depth + 1, below.cost + _cost(frame))
+
+
+def _cost(frame: Frame) -> int:
+    """Count the tokens that `closing_token` will give for a frame."""
+    match frame:
+        case Items(owner="top"):
+            return 1 if frame.filled else 3
+        case Items(owner=owner):
+            return 1 if owner not in ENVIRONMENTS or (frame.fresh and frame.rows) else 2
+        case Arguments(letters=letters):
+            return sum(_ARGUMENT_COST.get(letter, 0) for letter in letters)
+        case Text():
+            return 1
+        case Columns(number=number):
+            return 1 if number else 2
+        case Place(known=known):
+            return 1 if known else 2
+        case Length():
+            return len(frame.rest)
+
+
+def closing_token(state: State, rights: Sequence[str]) -> str:
+    """Give the token that leads to the end of the formula by the shortest way; "" for the end itself.
+
+    Args:
+        state: of the automaton.
+        rights: the \\right tokens of the vocabulary, best first.
+
+    Raises:
+        IndexError: if a \\left is open and there is no \\right.
+    """
+    frame = state.frame
+    match frame:
+        case Items(owner="top"):
+            return "" if frame.filled else "{"
+        case Items(owner=owner) if owner in ENVIRONMENTS:
+            return rf"\end{{{owner}}}" if frame.fresh and frame.rows else "\\\\"
+        case Items(owner=owner):
+            return {"{": "}", "lines": "}", "[": "]", "$": "$"}.get(owner) or rights[0]
+        case Arguments(letters=letters):
+            return {"d": "0", "D": ")"}.get(letters.lstrip("oP")[0], "{")
+        case Text():
+            return "}"
+        case Columns(number=number):
+            return "}" if number else "c"
+        case Place(known=known):
+            return "]" if known else "t"
+        case Length():
+            return frame.rest[0]
+
 
 MAX_DEPTH = 25  # frames; the deepest of 45,000 real formulas has 12, and the parser allows about 30
 
@@ -272,3 +440,133 @@ def _in_length(state: State, length: Length, token: str) -> State | None:
     if after is None:
         return None
     return state.below if after.whole and not length.closer else state.replace(after)
+
+
+# The same up to 24 tokens, four times or more and over 48 tokens: 6 of 45,000 real formulas do that.
+MAX_PERIOD: Final = 24
+MIN_REPEATS: Final = 4
+MIN_REPEATED_TOKENS: Final = 48
+SPARE_STEPS: Final = 6  # one token may ask for this many more to close what it opens
+
+
+# What a picture of one or two symbols cannot show: the size they are set in, an alphabet that looks like the
+# plain one, a table around them. A model that has seen such labels would write them now and then.
+UNSEEN: Final = (
+    commands.SIZE_SWITCHES
+    | commands.STYLE_SWITCHES.keys()
+    | commands.PHANTOMS
+    | {r"\mathit", r"\textit", r"\emph", r"\it", r"\em", r"\sl", r"\mit", r"\lefteqn", r"\smash"}
+    | {rf"\begin{{{name}}}" for name in ENVIRONMENTS}
+)
+# Of one symbol: scripts, and a weight or upright form that nothing beside it shows.
+UNSEEN_ALONE: Final = UNSEEN | {
+    *("_", "^", "'", r"\mathrm", r"\rm", r"\mathtt", r"\tt", r"\mathsf", r"\sf", r"\mathbf", r"\bf"),
+    *(r"\boldsymbol", r"\bm", r"\pmb", r"\boldmath", r"\textrm", r"\textbf", r"\text", r"\mbox", r"\hbox"),
+}
+
+
+class GuardState(NamedTuple):
+    """What a guard knows about one hypothesis."""
+
+    grammar: State
+    recent: tuple[int, ...] = ()  # the last tokens, newest first
+    repeated: tuple[int, ...] = (0,) * MAX_PERIOD  # for each period, how many of the last tokens repeat
+
+    @property
+    def loops(self) -> bool:
+        """Whether the hypothesis has only been repeating itself for long."""
+        possible = max(self.repeated) >= MIN_REPEATED_TOKENS - MAX_PERIOD
+        return possible and any(
+            run + period >= max(MIN_REPEATED_TOKENS, MIN_REPEATS * period)
+            for period, run in enumerate(self.repeated, start=1)
+        )
+
+
+def guards_of_few(vocabulary: Vocabulary) -> dict[int, "FormulaGuard"]:
+    """Give the guards of pictures with one symbol and with two, which can show less than others."""
+    return {
+        1: FormulaGuard(vocabulary, without=UNSEEN_ALONE),
+        2: FormulaGuard(vocabulary, without=UNSEEN),
+    }
+
+
+class FormulaGuard:
+    """Lets through what is a formula and comes to an end. Safe to share between threads."""
+
+    def __init__(self, vocabulary: Vocabulary, *, without: Collection[str] = ()) -> None:
+        """Take the vocabulary, and tokens that are let through nowhere."""
+        self._tokens = vocabulary.tokens
+        self._without = [index for index, token in enumerate(vocabulary.tokens) if token in without]
+        self._ids = {token: index for index, token in enumerate(vocabulary.tokens)}
+        rights = sorted((token for token in self._tokens if is_right(token)), key=lambda t: t != r"\right.")
+        self._rights = rights
+        self._masks: dict[object, NDArray[np.bool_]] = {}
+
+    def start(self) -> GuardState:
+        """Give the state before the first token."""
+        return GuardState(START)
+
+    def advance(self, state: GuardState, token_id: int) -> GuardState:
+        """Give the state after a token that `allowed` let through."""
+        grammar = advance(state.grammar, self._tokens[token_id])
+        assert grammar is not None
+        repeated = tuple(
+            run + 1 if token_id == before else 0
+            for run, before in zip(state.repeated, state.recent, strict=False)
+        )
+        return GuardState(
+            grammar,
+            (token_id, *state.recent[: MAX_PERIOD - 1]),
+            repeated + (0,) * (MAX_PERIOD - len(repeated)),
+        )
+
+    def allowed(self, states: Sequence[GuardState], *, steps_left: int) -> NDArray[np.bool_]:
+        """Tell for each state which tokens may come next: (N, K).
+
+        Args:
+            states: of N hypotheses.
+            steps_left: tokens that may still be written, eos included.
+        """
+        return np.stack([self._mask(state, steps_left) for state in states])
+
+    def _mask(self, state: GuardState, steps_left: int) -> NDArray[np.bool_]:
+        grammar = state.grammar
+        closing = state.loops or steps_left <= grammar.cost + SPARE_STEPS
+        deep = grammar.depth >= MAX_DEPTH
+        key = (type(grammar.frame), grammar.frame, closing, deep)  # equal tuples may be frames of two kinds
+        mask = self._masks.get(key)
+        if mask is None:
+            mask = self._closing_mask(grammar) if closing else self._full_mask(grammar, deep=deep)
+            self._masks[key] = mask
+        return mask
+
+    def _closing_mask(self, state: State) -> NDArray[np.bool_]:
+        if not self._can_close(state, 1):  # an empty formula is filled with braces, which may be missing
+            return self._full_mask(state, deep=True)
+        token = closing_token(state, self._rights)
+        mask = np.zeros(len(self._tokens), np.bool_)
+        mask[self._ids[token] if token else Vocabulary.eos_id] = True
+        return mask
+
+    def _full_mask(self, state: State, *, deep: bool) -> NDArray[np.bool_]:
+        mask = np.zeros(len(self._tokens), np.bool_)
+        mask[Vocabulary.eos_id] = may_end(state)
+        for token_id in range(Vocabulary.bos_id + 1, len(self._tokens)):
+            after = advance(state, self._tokens[token_id])
+            if after is not None and not (deep and after.depth > state.depth):
+                mask[token_id] = self._can_close(after, state.depth)
+        rest = mask.copy()
+        rest[self._without] = False
+        return rest if rest.any() else mask
+
+    def _can_close(self, state: State, depth: int) -> bool:
+        """Tell whether all above a depth can be closed with this vocabulary."""
+        while state.depth > depth or not isinstance(state.frame, Items) or not state.frame.filled:
+            if isinstance(state.frame, Items) and state.frame.owner == LEFT and not self._rights:
+                return False
+            closer = closing_token(state, self._rights)
+            after = advance(state, closer) if closer in self._ids else None
+            if after is None:
+                return False
+            state = after
+        return True

@@ -18,7 +18,7 @@ from i2l.config import ModelConfig
 from i2l.errors import I2LError
 from i2l.files import atomic_write, find_damage
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.inference.calibration import Calibration
+from i2l.inference.confidence import Calibration
 
 FORMAT = "i2l-model-1"
 ENCODER, STEP, VOCABULARY, CONFIG, CALIBRATION, CARD = (

@@ -3,6 +3,13 @@
 reader = Reader()
 reading = reader.read("formula.png")
 print(reading.latex, reading.confidence)
+
+Whether a reading makes sense: a model writes something about any picture, also about one of no formula.
+
+Only a model that was calibrated is asked, as the doubt of one that cannot read yet says nothing about the
+picture. What the limits rest on is in docs/LOG.md.
+
+What a search in an image gave, before it becomes a reading.
 """
 
 import copy
@@ -12,27 +19,103 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar, overload
+from typing import Final, Literal, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
 from PIL import Image
 
 from i2l.errors import I2LError
-from i2l.images.canvas import place_on_canvas
+from i2l.formulas.lexer import FormulaError
+from i2l.formulas.pretty import readable_formula
+from i2l.formulas.spelling import picture_of
+from i2l.images.canvas import WHITE, place_on_canvas
 from i2l.images.open import ImageSource, ImageSources, list_sources
-from i2l.images.prepare import NotAFormulaError, PreparedImage, prepare_image
+from i2l.images.prepare import MIN_DENSE_PX, NotAFormulaError, PreparedImage, prepare_image
 from i2l.inference import BEAM_WIDTH
 from i2l.inference.alternatives import OTHERS, token_alternatives
-from i2l.inference.attempts import Attempt, Candidate, most_probable_first, readable_tokens, share_rest
+from i2l.inference.backends import LoadedModel, load_model
+from i2l.inference.boxes import MUCH, PageInk
+from i2l.inference.confidence import Evidence, TokenLooks, gather_evidence
 from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
-from i2l.inference.evidence import Evidence, TokenLooks, gather_evidence
-from i2l.inference.guards import FormulaGuard, guards_of_few
-from i2l.inference.loading import LoadedModel, load_model
-from i2l.inference.looks import picture_of
-from i2l.inference.page_ink import PageInk
-from i2l.inference.reading import Reading
-from i2l.inference.sense import find_nonsense
-from i2l.inference.unread import MUCH
+from i2l.inference.grammar import FormulaGuard, guards_of_few
+from i2l.inference.reading import Alternative, Reading
+
+_LONG: Final = 6  # tokens: of fewer, the doubt may be about one odd symbol
+_MEAN_LOG_PROB: Final = -0.6  # of a token; in long readings of formulas, also misread ones, it is above -.5
+_RUNAWAY: Final = 60  # tokens: shorter readings may well say the same thing again
+_VARIETY: Final = 0.2  # distinct runs of four tokens among all of them; formulas have .3 and more ...
+_DOUBTFUL: Final = 0.01  # ... or, as a matrix of zeros, are read with a greater confidence
+_DENSE: Final = 0.42  # share of ink; bold capitals have .4 ...
+_SURE: Final = 0.5  # ... and are read with a greater probability
+
+
+def find_nonsense(reading: Reading) -> NotAFormulaError | None:
+    """Give an error for a reading of something that is no formula, as far as that can be told."""
+    if not reading.tokens:
+        return NotAFormulaError("This does not look like a formula: nothing can be read in it.")
+    probabilities = np.maximum(reading.token_probabilities, 1e-9)
+    if len(reading.tokens) >= _LONG and np.log(probabilities).mean() < _MEAN_LOG_PROB:
+        return NotAFormulaError("This does not look like a formula: what can be read in it makes no sense.")
+    if reading.confidence < _DOUBTFUL and _repeats_itself(reading.tokens):
+        return NotAFormulaError("This does not look like a formula: the same is read in it over and over.")
+    pixels = reading.prepared.pixels
+    large = min(pixels.shape) / reading.prepared.scale >= MIN_DENSE_PX
+    if large and np.exp(reading.log_prob) < _SURE and 1 - pixels.mean() / WHITE > _DENSE:
+        return NotAFormulaError("This does not look like a formula: nearly half of it is ink.")
+    return None
+
+
+def _repeats_itself(tokens: Sequence[str]) -> bool:
+    """Whether a long reading says little else than the same few things, as a model does that is lost."""
+    runs = list(zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False))
+    return len(tokens) >= _RUNAWAY and len(set(runs)) < _VARIETY * len(runs)
+
+
+class Candidate(NamedTuple):
+    """A reading as a person would write it, the likeliest hypothesis that draws it, and what all have."""
+
+    latex: str
+    tokens: tuple[str, ...]
+    hypothesis: Hypothesis
+    log_prob: float
+    unread: float
+    picture: tuple[str, ...]  # as `picture_of` gives it
+
+
+class Attempt(NamedTuple):
+    """The ink of a form of an image, what was read there, and how long that took."""
+
+    ink: PageInk
+    found: list[Hypothesis]
+    seconds: float
+    elsewhere: tuple[Hypothesis, ...] = ()  # the best one of each other form that was read
+
+
+def most_probable_first(found: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Order what a search found."""
+    return sorted(found, key=lambda one: (one.finished, one.log_prob), reverse=True)
+
+
+def readable_tokens(tokens: Sequence[str]) -> str:
+    """Give the LaTeX a person would write; without a guard tokens may be no formula, and stay as they are."""
+    formula = " ".join(tokens)
+    try:
+        return readable_formula(formula)
+    except FormulaError:
+        return formula
+
+
+def share_rest(confidence: float, best: Candidate, others: Sequence[Candidate]) -> tuple[Alternative, ...]:
+    """Share what the confidence in a reading leaves as the model shares what its probability leaves.
+
+    So all together are at most 1; and no other reading is surer than the one that is printed.
+    """
+    left = (1 - confidence) / max(-math.expm1(best.log_prob), 1e-9)
+    return tuple(
+        Alternative(other.latex, other.tokens, min(confidence, left * math.exp(other.log_prob)))
+        for other in others
+    )
+
 
 T = TypeVar("T")
 R = TypeVar("R")

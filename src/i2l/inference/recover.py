@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from i2l.errors import require_extra
-from i2l.inference.quantize import ZERO
+from i2l.inference.export import ZERO
 
 Weights = dict[str, NDArray[np.float32]]
 PREFIX = "model."
@@ -62,8 +62,8 @@ def main() -> None:
 
     from i2l.config import ObjectiveConfig, TrainConfig
     from i2l.inference.model_folder import read_model_folder
-    from i2l.model.build import build_network
     from i2l.model.checkpoint import save_checkpoint
+    from i2l.model.network import build_network
 
     folder, out = Path(sys.argv[1]), Path(sys.argv[2])
     model = read_model_folder(folder)

@@ -30,8 +30,7 @@ from i2l.config import ModelConfig
 from i2l.errors import I2LError
 from i2l.files import atomic_write, find_damage, write_checksums
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.model.build import build_network
-from i2l.model.network import Network
+from i2l.model.network import Network, build_network
 
 FORMAT = "i2l-checkpoint-1"
 WEIGHTS, CONFIG, VOCABULARY, METRICS, TRAINING = (

@@ -18,7 +18,7 @@ from typing import Final
 import torch
 
 from i2l.files import write_checksums
-from i2l.formulas import signs
+from i2l.formulas import commands
 from i2l.formulas.lines import decode_line, read_lines
 from i2l.formulas.spelling import respell
 from i2l.formulas.vocabulary import Vocabulary
@@ -30,8 +30,8 @@ ITALIC_SCORE: Final = -2.5
 SCORES: Final = "decoder.score.bias"
 SIGNS: Final = frozenset(
     {
-        *(*signs.LETTERS, *signs.BINARIES, *signs.RELATIONS, *signs.ARROWS),
-        *(*signs.OPERATORS, *signs.ACCENTS, *signs.STRETCHED_ARROWS),
+        *(*commands.LETTERS, *commands.BINARIES, *commands.RELATIONS, *commands.ARROW_SIGNS),
+        *(*commands.OPERATORS, *commands.ACCENTS, *commands.STRETCHED_ARROWS),
     }
 )
 

@@ -13,11 +13,11 @@ from i2l.images.canvas import FRAME_PX
 
 Interval = tuple[float, float]  # from, to
 
-# Kernel, stride and padding of a convolution and of the pooling after it, as in `i2l.model.encoder`. The
-# canvas brings its own frame, so the first convolution has no padding.
+# Kernel, stride and padding of a convolution and of the pooling after it, as in `i2l.model.calstm.encoder`.
+# The canvas brings its own frame, so the first convolution has no padding.
 _CONVOLUTION: Final = (3, 1, 1)
 _POOLING: Final = (2, 2, 0)
-# Of a halving and of a block in `i2l.model.grid_encoder`, which reads what is inside the frame.
+# Of a halving and of a block in `i2l.model.pinpoint.network`, which reads what is inside the frame.
 _HALVING: Final = (4, 2, 1)
 _BLOCK: Final = (3, 1, 1)
 Layers = list[tuple[int, int, int]]

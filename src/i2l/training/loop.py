@@ -14,11 +14,8 @@ import torch
 
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.model.checkpoint import Checkpoint, checkpoint_path, prune_checkpoints, save_checkpoint
-from i2l.training.display import Display, format_scalars
 from i2l.training.distributed import Processes
-from i2l.training.flops import peak_flops
-from i2l.training.monitor import Monitor
-from i2l.training.recent import RecentSteps
+from i2l.training.monitor import Display, Monitor, RecentSteps, format_scalars, peak_flops
 from i2l.training.settings import RunConfig
 from i2l.training.trainer import Trainer
 from i2l.training.validation import Validator, attention_picture

@@ -18,23 +18,17 @@ import torch
 
 from i2l.errors import I2LError
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.model.build import build_network
 from i2l.model.checkpoint import Checkpoint, last_checkpoint, read_checkpoint
+from i2l.model.network import build_network
 from i2l.training.augment import Augmentation
-from i2l.training.display import Display
+from i2l.training.batches import BatchLimits, Sampler, SamplerState, classify_samples, emphasized
+from i2l.training.device_split import ResidentSplit, Split
 from i2l.training.distributed import Processes
-from i2l.training.flops import training_flops
-from i2l.training.gradients import CapturedSteps, GradientStep, choose_engine
 from i2l.training.loop import Loop, TrainResult
-from i2l.training.monitor import Monitor
+from i2l.training.monitor import Display, DivergedError, Monitor, RecentSteps, profile_steps, training_flops
 from i2l.training.optimizer import FlatGradients
-from i2l.training.profile import profile_steps
-from i2l.training.recent import DivergedError, RecentSteps
-from i2l.training.resident import ResidentSplit, Split
-from i2l.training.sampler import Sampler, SamplerState, emphasized
 from i2l.training.settings import RunConfig
-from i2l.training.shapes import BatchLimits, classify_samples
-from i2l.training.trainer import Trainer, changed_settings
+from i2l.training.trainer import CapturedSteps, GradientStep, Trainer, changed_settings, choose_engine
 from i2l.training.validation import Decode, Validator, greedy_decode
 
 CONFIG_FILE = "config.yaml"

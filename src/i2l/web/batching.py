@@ -3,20 +3,56 @@
 Nobody waits for company: a worker that is free takes what is there, up to a full batch, and while it reads,
 the next ones gather. A worker that dies gives its batch back; its images are then read one by one, so that
 one which kills workers takes nobody with it.
+
+What the server counts, for Prometheus.
+
+From a request to readings: body, queue, time limit, and what to do when the client leaves.
 """
 
 import asyncio
 import contextlib
 import math
 import time
+import uuid
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from i2l.web.metrics import Metrics
-from i2l.web.problems import ProblemError
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from starlette.requests import Request
+
+from i2l.web.schemas import ReadOptions
+from i2l.web.security import ProblemError
 from i2l.web.workers import Worker, WorkerDiedError, WorkerError
+
+_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+class Metrics:
+    """All counters of one server."""
+
+    def __init__(self) -> None:
+        own = self._registry = CollectorRegistry()
+        self.requests = Counter("i2l_requests", "Requests answered.", ["path", "status"], registry=own)
+        self.request_seconds = Histogram(
+            "i2l_request_seconds", "Until the answer.", ["path"], buckets=_SECONDS, registry=own
+        )
+        self.images = Counter("i2l_images", "Images by what became of them.", ["outcome"], registry=own)
+        self.batch_seconds = Histogram(
+            "i2l_batch_seconds", "That a worker took for a batch.", buckets=_SECONDS, registry=own
+        )
+        self.batch_size = Histogram(
+            "i2l_batch_size", "Images that were read together.", buckets=(1, 2, 4, 8, 16, 32), registry=own
+        )
+        self.waiting = Gauge("i2l_images_waiting", "Images in the queue.", registry=own)
+        self.workers = Gauge("i2l_workers_ready", "Workers that can read.", registry=own)
+        self.restarts = Counter("i2l_worker_restarts", "Workers that were replaced.", registry=own)
+
+    def render(self) -> bytes:
+        """Give the text that Prometheus reads."""
+        return generate_latest(self._registry)
+
 
 MAX_ATTEMPTS: Final = 3  # the first with others, then alone
 _SLOWEST_RESTART_S: Final = 5.0
@@ -249,3 +285,81 @@ class Batcher:
 def _answer(entry: _Waiting, result: dict[str, Any]) -> None:
     if not entry.answer.done():
         entry.answer.set_result(result)
+
+
+_OPTIONS = tuple(ReadOptions.model_fields)
+
+
+class ClientLeftError(Exception):
+    """Nobody waits for the answer any more."""
+
+
+class ReadingService:
+    """Has images read, for as long as somebody waits for them."""
+
+    def __init__(self, batcher: Batcher, *, timeout_s: float, metrics: Metrics) -> None:
+        """Serve readings.
+
+        Args:
+            batcher: that has the workers.
+            timeout_s: for all images of a request.
+            metrics: to count in.
+        """
+        self._batcher = batcher
+        self._timeout_s = timeout_s
+        self._metrics = metrics
+
+    async def read(
+        self, request: Request, images: Sequence[bytes], options: ReadOptions
+    ) -> list[dict[str, Any] | ProblemError]:
+        """Read images; give a reading or a problem for each.
+
+        Raises:
+            ProblemError: if the server is busy, or it took too long.
+            ClientLeftError: if the client has left.
+        """
+        answers = await self._batcher.submit(images, {name: getattr(options, name) for name in _OPTIONS})
+        everything = asyncio.create_task(_until_all(answers))
+        leaving = asyncio.create_task(_until_left(request))
+        first: set[asyncio.Future[Any]] = {everything, leaving}
+        try:
+            done, _ = await asyncio.wait(first, timeout=self._timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            leaving.cancel()
+            everything.cancel()  # takes those that still wait out of the queue; nothing if all are done
+        if everything in done:
+            return [self._finish(result) for result in everything.result()]
+        outcome = "left" if leaving in done else "timeout"
+        self._metrics.images.labels(outcome).inc(len(images))
+        if leaving in done:
+            raise ClientLeftError
+        raise ProblemError(
+            "timeout",
+            f"Not read within {self._timeout_s:g} s. Try again, or crop to one formula.",
+            headers={"Retry-After": "5"},
+        )
+
+    def _finish(self, result: dict[str, Any]) -> dict[str, Any] | ProblemError:
+        if "reading" not in result:
+            self._metrics.images.labels(result["kind"]).inc()
+            return ProblemError(result["kind"], result["detail"])
+        self._metrics.images.labels("read").inc()
+        reading: dict[str, Any] = result["reading"]
+        width, height = reading["size"]
+        return {
+            "request_id": uuid.uuid4().hex,
+            **reading,
+            "latex_styled": reading["latex"],
+            "text": f"\\( {reading['latex']} \\)",
+            "image_width": width,
+            "image_height": height,
+        }
+
+
+async def _until_all(answers: Sequence[asyncio.Future[dict[str, Any]]]) -> list[dict[str, Any]]:
+    return await asyncio.gather(*answers)
+
+
+async def _until_left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

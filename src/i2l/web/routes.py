@@ -10,12 +10,11 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response
 
 from i2l import __version__
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.pretty import readable_formula
-from i2l.formulas.tokens import FormulaError
 from i2l.inference.model_folder import bundled_models
 from i2l.web import schemas
-from i2l.web.problems import ProblemError
-from i2l.web.security import check_token
+from i2l.web.security import ProblemError, check_token
 from i2l.web.server_state import EXAMPLES, ServerState
 from i2l.web.uploads import declared_bytes, one_image, parse_json, read_body, several_images
 

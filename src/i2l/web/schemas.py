@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from i2l.inference import BEAM_WIDTH
-from i2l.inference.outputs import OutputFormat
+from i2l.inference.reading import OutputFormat
 
 MAX_BEAM = 20
 MAX_IMAGES = 32  # in one request

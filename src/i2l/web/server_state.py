@@ -5,10 +5,8 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
-from i2l.web.batching import Batcher
+from i2l.web.batching import Batcher, Metrics, ReadingService
 from i2l.web.connections import ConnectionLimits
-from i2l.web.metrics import Metrics
-from i2l.web.reading_service import ReadingService
 from i2l.web.uploads import UploadBudget
 
 PAGE = Path(str(files("i2l.web").joinpath("page")))

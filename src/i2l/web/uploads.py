@@ -14,8 +14,8 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
-from i2l.web.problems import ProblemError
 from i2l.web.schemas import MAX_IMAGES, BatchRequest, ReadOptions, ReadRequest
+from i2l.web.security import ProblemError
 
 _DATA_URL: Final = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,", re.ASCII)
 _FORM_OVERHEAD_BYTES: Final = 64 << 10

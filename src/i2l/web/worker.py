@@ -20,11 +20,10 @@ from PIL import Image
 from i2l.errors import I2LError
 from i2l.images.canvas import ImageTooLargeError
 from i2l.images.open import ImageError, NotAnImageError, OversizedImageError, check_strips
-from i2l.inference.outputs import OutputError, OutputFormat, format_formula
 from i2l.inference.reader import Reader
-from i2l.inference.reading import Reading
-from i2l.web.frames import pack_frame, receive_frame
-from i2l.web.log_limits import limit_logs
+from i2l.inference.reading import OutputError, OutputFormat, Reading, format_formula
+from i2l.web.connections import limit_logs
+from i2l.web.workers import pack_frame, receive_frame
 
 logger = logging.getLogger("i2l.web.worker")
 

@@ -1,14 +1,48 @@
-"""One worker process as the server sees it: started, given batches, killed, started again."""
+"""One worker process as the server sees it: started, given batches, killed, started again.
+
+How the server and its workers talk: a length, a JSON header, and then as many bytes as the header says.
+
+JSON and not pickle: a worker opens files of strangers, and what it says back must not be able to run.
+"""
 
 import asyncio
 import contextlib
 import json
+import struct
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from i2l.errors import I2LError
-from i2l.web.frames import pack_frame, receive_header
+
+_LENGTH: Final = struct.Struct(">I")
+
+
+def pack_frame(header: dict[str, Any], blobs: list[bytes] | None = None) -> bytes:
+    """Give a frame; the header gets the sizes of what follows it."""
+    text = json.dumps({**header, "sizes": [len(blob) for blob in blobs or []]}).encode()
+    return b"".join((_LENGTH.pack(len(text)), text, *(blobs or [])))
+
+
+def receive_frame(file: BinaryIO) -> tuple[dict[str, Any], list[bytes]] | None:
+    """Wait for a frame; None if the other side has gone."""
+    length = file.read(_LENGTH.size)
+    if len(length) < _LENGTH.size:
+        return None
+    header = json.loads(file.read(*_LENGTH.unpack(length)))
+    return header, [file.read(size) for size in header["sizes"]]
+
+
+async def receive_header(reader: asyncio.StreamReader) -> dict[str, Any]:
+    """Wait for a frame without blobs.
+
+    Raises:
+        IncompleteReadError: if the other side has gone.
+    """
+    (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+    header: dict[str, Any] = json.loads(await reader.readexactly(length))
+    return header
+
 
 _LEAVE_S: Final = 3.0  # that a worker gets to leave by itself
 

@@ -1,0 +1,339 @@
+"""Where the pixels of a file lie on the model's canvas, and back: cropped, scaled, placed.
+
+Attention over cells to density over pixels, of the canvas or of the file that was read.
+
+Every way of spreading is separable: a cell's attention goes to rows and columns of pixels by weights that
+sum to one along each axis, so a map sums to one like the attention it came from. What lands on the canvas
+beside the file (the white that was added around it) is not on the map of the file; `outside` says how much.
+
+The paper's observations about attention, as figures that can be checked.
+
+It says that most of the weight lies on one to four neighbouring cells; that the model scans left to right
+(STRIPS) or left-right and up-down (NOPOOL); and that it looks at empty margins only at the first and the last
+(eos) step. Everything is measured over all steps of what was read, eos included.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from i2l.errors import I2LError
+from i2l.images.canvas import FRAME_PX, centre
+from i2l.images.ink import InkMask as Ink
+from i2l.images.prepare import Box, PreparedImage
+from i2l.inference.boxes import Attention
+from i2l.model.receptive_field import AxisField, ReceptiveField
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """An affine map from a file's pixels to the canvas, frame included: canvas = offset + scale * file."""
+
+    height_px: int  # of the file's image, upright
+    width_px: int
+    scale_x: float = 1.0  # canvas pixels for a pixel of the file
+    scale_y: float = 1.0
+    offset_x: float = 0.0  # where the file's left edge would lie on the canvas, had it not been cropped
+    offset_y: float = 0.0
+
+    @classmethod
+    def centred(cls, image_shape: tuple[int, int], *, canvas_shape: tuple[int, int]) -> "Placement":
+        """Give the placement of an image that goes on the canvas as it is, as in training."""
+        height, width = image_shape
+        return cls(
+            height_px=height,
+            width_px=width,
+            offset_x=centre(width, canvas_shape[1]) + FRAME_PX,
+            offset_y=centre(height, canvas_shape[0]) + FRAME_PX,
+        )
+
+    @classmethod
+    def prepared(cls, image: PreparedImage, *, canvas_shape: tuple[int, int]) -> "Placement":
+        """Give the placement of an image that was cropped and scaled to be read."""
+        height, width = image.pixels.shape
+        return cls(
+            height_px=image.file_size_px[1],
+            width_px=image.file_size_px[0],
+            scale_x=image.scale,
+            scale_y=image.scale,
+            offset_x=centre(width, canvas_shape[1]) + FRAME_PX - image.scale * image.left_px,
+            offset_y=centre(height, canvas_shape[0]) + FRAME_PX - image.scale * image.top_px,
+        )
+
+    def to_canvas(self, box: Box) -> Box:
+        """Give a box of the file on the canvas."""
+        left, top, right, bottom = box
+        return (
+            self.offset_x + self.scale_x * left,
+            self.offset_y + self.scale_y * top,
+            self.offset_x + self.scale_x * right,
+            self.offset_y + self.scale_y * bottom,
+        )
+
+    def to_image(self, box: Box) -> Box:
+        """Give a box of the canvas in the file, cut at its edges."""
+        left, top, right, bottom = box
+        return (
+            min(max((left - self.offset_x) / self.scale_x, 0.0), self.width_px),
+            min(max((top - self.offset_y) / self.scale_y, 0.0), self.height_px),
+            min(max((right - self.offset_x) / self.scale_x, 0.0), self.width_px),
+            min(max((bottom - self.offset_y) / self.scale_y, 0.0), self.height_px),
+        )
+
+    def row_edges(self) -> npt.NDArray[np.float64]:
+        """Give where the edges of the file's pixel rows lie on the canvas, (height + 1,)."""
+        return self.offset_y + self.scale_y * np.arange(self.height_px + 1, dtype=np.float64)
+
+    def column_edges(self) -> npt.NDArray[np.float64]:
+        """Give where the edges of the file's pixel columns lie on the canvas, (width + 1,)."""
+        return self.offset_x + self.scale_x * np.arange(self.width_px + 1, dtype=np.float64)
+
+
+Array = npt.NDArray[np.float64]
+Spread = Literal["nearest", "field", "bilinear", "gaussian"]
+
+SPREADS: Final[tuple[Spread, ...]] = ("nearest", "field", "bilinear", "gaussian")
+# Two standard deviations to the edge of the field: what a cell sees of its outermost pixels is little.
+_SIGMAS_TO_EDGE: Final = 2.0
+
+
+class SpreadError(I2LError):
+    """A way of spreading that does not exist."""
+
+
+def axis_weights(axis: AxisField, spread: Spread) -> Array:
+    """Give how each cell's attention is shared among the pixels of an axis: (cells, pixels), rows sum to 1.
+
+    ``nearest`` shares it evenly over the core and ``field`` over all that the cell sees; ``bilinear`` falls
+    linearly to the neighbours' centres and is level beyond the outermost ones; ``gaussian`` is a bell over
+    the field.
+
+    Raises:
+        SpreadError: for another name.
+    """
+    pixels = np.arange(axis.canvas_px) + 0.5
+    cells = range(axis.num_cells)
+    centres = np.array([axis.centre(cell) for cell in cells])[:, None]
+    starts, ends = np.array([axis.field(cell) for cell in cells]).T[:, :, None]
+    in_field = (starts < pixels) & (pixels < ends)
+    distance = np.abs(pixels - centres)
+    inside = (axis.core_start_px < pixels) & (pixels < axis.core(axis.num_cells - 1)[1])
+    if spread == "nearest":
+        weights = (distance < axis.stride_px / 2).astype(np.float64)
+    elif spread == "field":
+        weights = in_field.astype(np.float64)
+    elif spread == "bilinear":
+        clamped = np.clip(pixels, centres[0], centres[-1])
+        weights = np.maximum(0.0, 1 - np.abs(clamped - centres) / axis.stride_px) * inside
+    elif spread == "gaussian":
+        sigma = axis.field_px / 2 / _SIGMAS_TO_EDGE
+        weights = np.exp(-0.5 * (distance / sigma) ** 2) * in_field
+    else:
+        raise SpreadError(f"There is no way of spreading {spread!r}; choose one of {', '.join(SPREADS)}.")
+    normalized: Array = weights / weights.sum(axis=1, keepdims=True)
+    return normalized
+
+
+def resample_weights(weights: Array, edges: Array) -> Array:
+    """Move weights from the canvas to other pixels, each taking the part of the canvas that it covers.
+
+    Args:
+        weights: (cells, canvas pixels)
+        edges: of the other pixels on the canvas, rising, (pixels + 1,)
+
+    Returns:
+        (cells, pixels); a row sums to the share that lies between the first and the last edge.
+    """
+    corners = np.arange(weights.shape[1] + 1)
+    covered = np.concatenate([np.zeros((len(weights), 1)), np.cumsum(weights, axis=1)], axis=1)
+    return np.stack([np.diff(np.interp(edges, corners, row)) for row in covered])
+
+
+class AttentionMapper:
+    """Draws the attention of one reading on its image, pixel by pixel."""
+
+    def __init__(
+        self, field: ReceptiveField, *, placement: Placement | None = None, spread: Spread = "bilinear"
+    ) -> None:
+        """Work out the weights of all rows and columns; without a placement, of the canvas itself.
+
+        Raises:
+            SpreadError: if there is no such way of spreading.
+        """
+        self._rows, self._columns = axis_weights(field.rows, spread), axis_weights(field.columns, spread)
+        if placement is not None:
+            self._rows = resample_weights(self._rows, placement.row_edges())
+            self._columns = resample_weights(self._columns, placement.column_edges())
+
+    def map(self, attention: npt.NDArray[np.floating]) -> Array:
+        """Give the share of attention that each pixel gets: (..., rows, columns) to (..., height, width)."""
+        density: Array = np.swapaxes(self._rows, 0, 1) @ attention.astype(np.float64) @ self._columns
+        return density
+
+    def outside(self, attention: npt.NDArray[np.floating]) -> Array:
+        """Give the share that falls beside the image: (..., rows, columns) to (...)."""
+        kept = self._rows.sum(axis=1) @ attention.astype(np.float64) @ self._columns.sum(axis=1)
+        return np.asarray(attention.sum(axis=(-2, -1), dtype=np.float64) - kept)
+
+
+FOCUS_SHARE: Final = 0.9
+MAX_FOCUS_CELLS: Final = 4  # of the paper's "1-4 neighborhood"
+NUM_PHASES: Final = 10
+_COUNT_ENDS: Final = (1, 2, 4, 8, 16)  # upper ends of the classes of cells
+
+
+@dataclass(frozen=True)
+class AttentionClaims:
+    """The figures of one model on one set of readings."""
+
+    num_readings: int
+    num_steps: int
+    # How sharp: cells that together hold 90 % of a step's attention
+    mean_cells: float
+    median_cells: float
+    share_up_to_four: float
+    cell_counts: dict[str, float]  # share of the steps by number of cells
+    around_peak: float  # attention within one cell of the peak, on average
+    entropy_bits: list[float]  # by tenths of the reading
+    max_entropy_bits: float
+    # In which order: moves of the centre of attention from one step to the next, as shares
+    right: float  # by more than half a cell
+    still: float
+    left: float
+    up: float  # of the moves that stay within half a cell sideways
+    down: float
+    order_correlation: float  # Spearman's, of step and place from left to right; mean over the readings
+    # Where there is nothing: attention on cells without ink
+    empty_first: float  # at the first step
+    empty_between: float
+    empty_eos: float  # at the eos step
+    # How evenly the cells were looked at over a whole reading, 0 to 100
+    ase: float
+    aae: float
+
+
+def cells_for_share(attention: Attention, share: float) -> npt.NDArray[np.int64]:
+    """Give how many cells, the fullest first, hold a share of each step's attention: (T, ...) to (T,)."""
+    flat = np.sort(attention.reshape(len(attention), -1).astype(np.float64), axis=1)[:, ::-1]
+    wanted = share * flat.sum(axis=1, keepdims=True) * (1 - 1e-9)
+    counts: npt.NDArray[np.int64] = (flat.cumsum(axis=1) < wanted).sum(axis=1) + 1
+    return counts
+
+
+def entropy_bits(attention: Attention) -> Array:
+    """Give the entropy of each step's attention in bits: (T, ...) to (T,)."""
+    flat = attention.reshape(len(attention), -1).astype(np.float64)
+    entropy: Array = -(flat * np.log2(np.where(flat > 0, flat, 1))).sum(axis=1)
+    return entropy
+
+
+def attention_errors(attention: Attention) -> tuple[float, float]:
+    """Give ASE_N and AAE_N of one reading, (T, ...) with eos; as `i2l.model.network` has them in torch."""
+    steps = len(attention)
+    seen = attention.reshape(steps, -1).sum(axis=0, dtype=np.float64)
+    difference = seen - steps / len(seen)
+    share = (len(seen) - 1) / len(seen)
+    ase = 100 * float(np.square(difference).sum()) / (steps**2 * share)
+    return ase, 100 * float(np.abs(difference).sum()) / (2 * steps * share)
+
+
+def attention_centres(attention: Attention) -> Array:
+    """Give the mean place of each step's attention in cells, row and column: (T, rows, columns) to (T, 2)."""
+    rows, columns = (np.arange(size) for size in attention.shape[1:])
+    return np.stack([attention.sum(axis=2) @ rows, attention.sum(axis=1) @ columns], axis=1)
+
+
+def measure_claims(readings: Iterable[tuple[Attention, Ink]]) -> AttentionClaims:
+    """Measure attention over readings that end in eos.
+
+    Args:
+        readings: at least one; of each the attention (T, rows, columns), the last step being eos, and which
+            cells have ink, (rows, columns).
+    """
+    parts = [_measure(attention.astype(np.float64), inked) for attention, inked in readings]
+
+    def joined(name: str) -> Array:
+        return np.concatenate([part[name] for part in parts])
+
+    cells, phases, entropy = joined("cells"), joined("phases"), joined("entropy")
+    sideways, upright, empty, place = (joined(name) for name in ("sideways", "upright", "empty", "place"))
+    steady = np.abs(sideways) <= 0.5
+    classes = np.searchsorted(_COUNT_ENDS, cells)
+    return AttentionClaims(
+        num_readings=len(parts),
+        num_steps=len(cells),
+        mean_cells=float(cells.mean()),
+        median_cells=float(np.median(cells)),
+        share_up_to_four=float((cells <= MAX_FOCUS_CELLS).mean()),
+        cell_counts={
+            label: float((classes == number).mean()) for number, label in enumerate(_count_labels())
+        },
+        around_peak=float(joined("around_peak").mean()),
+        entropy_bits=[_mean(entropy[phases == phase]) for phase in range(NUM_PHASES)],
+        max_entropy_bits=float(parts[0]["max_entropy"][0]),
+        right=_mean(sideways > 0.5),
+        still=_mean(steady),
+        left=_mean(sideways < -0.5),
+        up=_mean(upright[steady] < -0.5),
+        down=_mean(upright[steady] > 0.5),
+        order_correlation=_mean(joined("correlation")),
+        empty_first=_mean(empty[place == 0]),
+        empty_between=_mean(empty[place == 1]),
+        empty_eos=_mean(empty[place == 2]),
+        ase=_mean(joined("ase")),
+        aae=_mean(joined("aae")),
+    )
+
+
+def _count_labels() -> list[str]:
+    starts = [1, *(end + 1 for end in _COUNT_ENDS)]
+    spans = [str(a) if a == b else f"{a} to {b}" for a, b in zip(starts, _COUNT_ENDS, strict=False)]
+    return [*spans, f"over {_COUNT_ENDS[-1]}"]
+
+
+def _mean(values: npt.NDArray[np.generic]) -> float:
+    return float(values.mean()) if len(values) else 0.0
+
+
+def _measure(attention: Array, inked: Ink) -> dict[str, Array]:
+    steps = len(attention)
+    centres = attention_centres(attention)
+    ase, aae = attention_errors(attention)
+    place = np.ones(steps)  # 0 at the first step, 2 at eos, else 1
+    place[0], place[-1] = 0, 2
+    return {
+        "cells": cells_for_share(attention, FOCUS_SHARE).astype(np.float64),
+        "around_peak": _around_peak(attention),
+        "entropy": entropy_bits(attention),
+        "max_entropy": np.array([np.log2(inked.size)]),
+        "phases": np.arange(steps) * NUM_PHASES // steps,
+        "upright": np.diff(centres[:, 0]),
+        "sideways": np.diff(centres[:, 1]),
+        "correlation": np.array([_rank_correlation(centres[:-1, 1])] if steps > 2 else []),
+        "empty": attention[:, ~inked].sum(axis=1),
+        "place": place,
+        "ase": np.array([ase]),
+        "aae": np.array([aae]),
+    }
+
+
+def _around_peak(attention: Array) -> Array:
+    """The attention within one cell of the fullest, sideways, upright and diagonally."""
+    steps, rows, columns = attention.shape
+    row, column = np.divmod(attention.reshape(steps, -1).argmax(axis=1), columns)
+    near_rows = np.abs(np.arange(rows) - row[:, None]) <= 1  # (T, rows)
+    near_columns = np.abs(np.arange(columns) - column[:, None]) <= 1
+    around: Array = np.einsum("trc,tr,tc->t", attention, near_rows, near_columns)
+    return around
+
+
+def _rank_correlation(values: Array) -> float:
+    """Spearman's correlation of values with their order; equal values share their rank."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
+    if ranks.std() == 0:
+        return 0.0
+    return float(np.corrcoef(ranks, np.arange(len(values)))[0, 1])

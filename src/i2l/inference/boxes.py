@@ -1,0 +1,255 @@
+"""A box for each token, from attention alone: the smallest block of cells with enough of it, and its ink.
+
+Of the symbols that have ink in the block, the box is that of the one nearest to the centre of the block's
+attention. (With attention made up around true boxes, this overlaps them twice as well as all ink in the
+block does: cells are larger than symbols, and symbols do not end where cells do.) How much attention is
+enough is one number for a model, fitted where the true boxes are known. Boxes and ink are on the canvas.
+
+How much of the ink no token looked at: a reading that leaves out a line may be sure of all it has.
+
+The ink of a prepared image, on the canvas: where each token was read, and how much was read by none.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from numpy.typing import NDArray
+
+from i2l.config import ModelConfig
+from i2l.formulas.commands import STRUCTURAL
+from i2l.formulas.lexer import FormulaError
+from i2l.formulas.normalize import normalize_formula
+from i2l.images.canvas import FRAME_PX, WHITE, centre
+from i2l.images.ink import Boxes, find_symbols, join_pieces, measure_pieces
+from i2l.images.ink import InkMask as Ink
+from i2l.images.prepare import Box, PreparedImage
+from i2l.model.receptive_field import AxisField, ReceptiveField, receptive_field
+
+Attention = npt.NDArray[np.floating]
+
+DEFAULT_SHARE: Final = 0.8  # of attention; for a model that was never fitted
+# Paler pixels are the soft rim of a stroke at most, or what a scanner makes of paper.
+_PALEST_INK: Final = WHITE - 32
+
+
+def find_ink(pixels: npt.NDArray[np.uint8]) -> Ink:
+    """Mark the pixels of a grey image that are not paper; paper is white."""
+    ink: Ink = pixels <= _PALEST_INK
+    return ink
+
+
+def visible_tokens(tokens: Sequence[str]) -> list[bool]:
+    """Tell which tokens draw ink of their own; the others (`{`, `^`, `\\mathrm`, ...) get no box."""
+    try:
+        canonical = normalize_formula(" ".join(tokens)).tokens
+    except FormulaError:
+        canonical = []
+    if [token.text for token in canonical] == list(tokens):
+        return [token.visible for token in canonical]
+    return [token not in STRUCTURAL and not token.startswith((r"\begin{", r"\end{")) for token in tokens]
+
+
+def smallest_blocks(attention: Attention, share: float) -> npt.NDArray[np.int64]:
+    """Find the smallest rectangle of cells that holds a share of each step's attention.
+
+    Of rectangles with as many cells, the one that holds most is taken.
+
+    Args:
+        attention: (T, rows, columns)
+        share: of the attention of a step, above 0 and at most 1.
+
+    Returns:
+        (T, 4): first row, first column, last row, last column; the last ones are beyond the block.
+    """
+    used: npt.NDArray[np.bool_] = np.any(attention, axis=0)
+    first_row, last_row = _span(used, 1)
+    first_column, last_column = _span(used, 0)
+    attention = attention[:, first_row:last_row, first_column:last_column]
+    steps, rows, columns = attention.shape
+    sums = np.zeros((steps, rows + 1, columns + 1))
+    sums[:, 1:, 1:] = attention.astype(np.float64).cumsum(1).cumsum(2)
+    wanted = share * sums[:, -1, -1] * (1 - 1e-6)  # the model computes in float32
+    tops, bottoms = np.triu_indices(rows + 1, 1)
+    best = np.full(steps, np.inf)
+    blocks = np.zeros((steps, 4), np.int64)
+    for width in range(1, columns + 1):
+        if width - 0.5 > best.max(initial=0):  # not even a single row of this width could be better
+            break
+        strips = sums[:, :, width:] - sums[:, :, :-width]  # (T, rows + 1, columns - width + 1)
+        held = strips[:, bottoms] - strips[:, tops]  # (T, pairs of rows, first columns)
+        # Fewest cells first; more attention decides between equals, and counts for less than a cell.
+        cost = ((bottoms - tops) * width)[:, None] - 0.5 * held / np.maximum(sums[:, -1:, -1:], 1e-30)
+        cost = np.where(held >= wanted[:, None, None], cost, np.inf)
+        cost = cost.reshape(steps, len(tops) * (columns - width + 1))  # -1 fails where there are no steps
+        place = cost.argmin(axis=1)
+        lowest = cost[np.arange(steps), place]
+        pair, left = np.divmod(place, columns - width + 1)
+        better = lowest < best
+        found = np.stack([tops[pair], left, bottoms[pair], left + width], axis=1)
+        blocks[better], best[better] = found[better], lowest[better]
+    blocks += np.array([first_row, first_column] * 2)
+    return blocks
+
+
+def _span(used: npt.NDArray[np.bool_], over: int) -> tuple[int, int]:
+    """Give the first line that is used and the one after the last, over an axis; all lines if none is."""
+    places = np.flatnonzero(np.any(used, axis=over))
+    return (int(places[0]), int(places[-1]) + 1) if len(places) else (0, used.shape[1 - over])
+
+
+def block_box(field: ReceptiveField, block: Sequence[int]) -> Box:
+    """Give a block of cells, by its cores, as a box on the canvas."""
+    top, left, bottom, right = block
+    return (
+        field.columns.core(left)[0],
+        field.rows.core(top)[0],
+        field.columns.core(right - 1)[1],
+        field.rows.core(bottom - 1)[1],
+    )
+
+
+def attention_boxes(
+    attention: Attention, *, field: ReceptiveField, ink: Ink, share: float
+) -> list[Box | None]:
+    """Give each step's box, half-open; None where the model looked at no ink.
+
+    Args:
+        attention: (T, rows, columns)
+        field: of the model.
+        ink: of the canvas, (height, width).
+        share: of a step's attention that the block holds in which its symbol is looked for.
+    """
+    return choose_symbols(attention, find_symbols(ink), field=field, share=share)
+
+
+def choose_symbols(
+    attention: Attention, symbols: Boxes, *, field: ReceptiveField, share: float
+) -> list[Box | None]:
+    """Give for each step the box of the symbol it looked at; arguments as in `attention_boxes`."""
+    centres = (symbols[:, :2] + symbols[:, 2:]) / 2
+    rows, columns = (
+        np.array([axis.centre(cell) for cell in range(axis.num_cells)])
+        for axis in (field.rows, field.columns)
+    )
+    boxes: list[Box | None] = []
+    for seen, block in zip(attention, smallest_blocks(attention, share).tolist(), strict=True):
+        left, top, right, bottom = block_box(field, block)
+        touched = np.flatnonzero(
+            (symbols[:, 0] < right)
+            & (left < symbols[:, 2])
+            & (symbols[:, 1] < bottom)
+            & (top < symbols[:, 3])
+        )
+        if not len(touched):
+            boxes.append(None)
+            continue
+        inside = seen[block[0] : block[2], block[1] : block[3]]
+        y = inside.sum(axis=1) @ rows[block[0] : block[2]] / inside.sum()
+        x = inside.sum(axis=0) @ columns[block[1] : block[3]] / inside.sum()
+        nearest = touched[np.hypot(*(centres[touched] - (x, y)).T).argmin()]
+        boxes.append(tuple(symbols[nearest].tolist()))
+    return boxes
+
+
+MUCH: Final = 0.02  # of the ink; one of 2,559 validation images had more, and it was misread (docs/LOG.md)
+_LOOKED: Final = 0.1  # of a token's attention, for its cell to count as looked at
+# Each draws a row of letters and is looked at in one place: with one of them nothing can be said.
+_WORDS: Final = frozenset({r"\pmod", r"\bmod", r"\mod", r"\pod"})
+
+_Integers = npt.NDArray[np.int64]
+_Span = tuple[_Integers, _Integers]  # first, and one beyond the last
+
+
+def unread_ink(
+    tokens: Sequence[str],
+    attention: npt.NDArray[np.floating],
+    pieces: Boxes,
+    amounts: _Integers,
+    *,
+    field: ReceptiveField,
+) -> float:
+    """Give the share of ink in pieces that no token looked at, neither at their cells nor at the next ones.
+
+    Args:
+        tokens: that were read.
+        attention: (T, rows, columns)
+        pieces: the boxes of connected pieces of ink on the canvas.
+        amounts: of their pixels.
+        field: of the model.
+    """
+    if _WORDS.intersection(tokens):
+        return 0.0
+    left, top, right, bottom = pieces.T
+    looked = np.any(attention >= _LOOKED, axis=0)
+    read = _count(looked, _cells(top, bottom, field.rows), _cells(left, right, field.columns)) > 0
+    return float(amounts[~read].sum() / max(amounts.sum(), 1))
+
+
+def _cells(start: _Integers, end: _Integers, axis: AxisField) -> _Span:
+    """Give the cells of spans of pixels, and one more on either side."""
+    first, last = ((place - axis.core_start_px) // axis.stride_px for place in (start, end - 1))
+    return (first - 1).clip(0, axis.num_cells), (last + 2).clip(0, axis.num_cells)
+
+
+def _count(values: npt.NDArray[np.bool_], rows: _Span, columns: _Span) -> _Integers:
+    """Count what is true in each of many rectangles."""
+    sums = np.zeros((values.shape[0] + 1, values.shape[1] + 1), np.int64)
+    sums[1:, 1:] = values.cumsum(0).cumsum(1)
+    (top, bottom), (left, right) = rows, columns
+    return sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
+
+
+MAX_PIECES: Final = 1000  # to look for symbols among them: a formula has some hundreds, grain has thousands
+
+
+@dataclass(frozen=True)
+class PageInk:
+    """Connected pieces of ink on a model's canvas; none if they are grain."""
+
+    image: PreparedImage
+    config: ModelConfig
+    corner: tuple[int, int]  # of the image on the canvas: left, top
+    pieces: Boxes
+    amounts: NDArray[np.int64]  # of their pixels
+
+    @classmethod
+    def find(cls, image: PreparedImage, config: ModelConfig) -> "PageInk":
+        """Look for the ink on the image, which is all there is on the canvas."""
+        pieces, amounts = measure_pieces(find_ink(image.pixels))
+        if len(pieces) > MAX_PIECES:
+            pieces, amounts = pieces[:0], amounts[:0]
+        height, width = image.pixels.shape
+        canvas_height, canvas_width = config.canvas_shape
+        corner = centre(width, canvas_width) + FRAME_PX, centre(height, canvas_height) + FRAME_PX
+        return cls(image, config, corner, pieces + np.array(corner * 2), amounts)
+
+    @cached_property
+    def num_symbols(self) -> int:
+        """How many symbols there are, as far as that shows: letters that touch are one."""
+        return len(join_pieces(self.pieces))
+
+    def unread(self, tokens: Sequence[str], attention: NDArray[np.float32]) -> float:
+        """Give the share of ink that a reading leaves out."""
+        field = receptive_field(self.config)
+        return unread_ink(tokens, attention, self.pieces, self.amounts, field=field)
+
+    def boxes(
+        self, tokens: Sequence[str], attention: NDArray[np.float32], *, share: float
+    ) -> tuple[Box | None, ...]:
+        """Find where in the file each token was read; `share` as in `i2l.inference.boxes`."""
+        boxes: list[Box | None] = [None] * len(tokens)
+        if not tokens or not len(self.pieces):
+            return tuple(boxes)
+        places = np.flatnonzero(visible_tokens(tokens))
+        symbols = join_pieces(self.pieces)
+        found = choose_symbols(attention[places], symbols, field=receptive_field(self.config), share=share)
+        x, y = self.corner
+        for place, box in zip(places.tolist(), found, strict=True):
+            if box is not None:
+                left, top, right, bottom = box
+                boxes[place] = self.image.to_file((left - x, top - y, right - x, bottom - y))
+        return tuple(boxes)

@@ -1,0 +1,139 @@
+"""Documents of many files: every display is found, once, in its place, with its macros written out."""
+
+import pytest
+
+from i2l.extraction.archives import Bundle, Verdict, decode
+from i2l.extraction.harvest import Formula, HarvestOptions, harvest
+from tests.extraction.book import BOOK, DISPLAYS
+
+
+def found_in(files, **options):
+    rows = list(harvest(Bundle("", dict(files)), HarvestOptions(**options)))
+    return [row for row in rows if isinstance(row, Formula)], [r for r in rows if isinstance(r, Verdict)]
+
+
+def latex_of(text, **options):
+    """The formulas of one file with amsmath's own document around it."""
+    source = rf"\documentclass{{article}}\begin{{document}}{text}\end{{document}}"
+    return [formula.latex for formula in found_in({"a.tex": source.encode()}, **options)[0]]
+
+
+def test_a_book_gives_its_displays_in_order():
+    formulas, verdicts = found_in(BOOK)
+    assert [(formula.latex, formula.environment) for formula in formulas] == DISPLAYS
+    assert verdicts == []
+
+
+def test_spans_are_those_of_the_file():
+    for formula in found_in(BOOK, min_inline=1)[0]:
+        text = decode(BOOK[formula.file])
+        start, end = formula.span
+        opening = {"$": "$", "$$": "$$", r"\[": r"\["}.get(formula.environment, "")
+        assert text[start:end].startswith(opening or "\\"), formula
+        assert text[start:end].endswith(("$", "}", r"\]", r"\ee")), formula
+    (inline,) = [formula for formula in found_in(BOOK, min_inline=3)[0] if formula.environment == "$"]
+    assert decode(BOOK[inline.file])[slice(*inline.span)] == "$a_1 + b_1$"
+
+
+def test_macros_that_were_written_out_are_named():
+    first = found_in(BOOK)[0][0]
+    assert first.macros == {r"\E": r"\operatorname{E}", r"\norm": r"\left\|#1\right\|"}
+
+
+def test_inline_formulas_are_taken_by_their_length():
+    text = r"$x$ and \(y+z\) and $a+b+c$ and \begin{math}d+e\end{math}"
+    assert latex_of(text) == []
+    assert latex_of(text, min_inline=1) == ["x", "y+z", "a+b+c", "d+e"]
+    assert latex_of(text, min_inline=4) == ["a+b+c"]
+
+
+def test_rows_are_formulas_of_their_own_if_asked():
+    text = r"\begin{align}a&=\begin{matrix}1&2\\3&4\end{matrix}\\ \label{x} b&=c\\[3pt] &=d\end{align}"
+    assert latex_of(text, rows=True) == [r"a =\begin{matrix}1&2\\3&4\end{matrix}", "b =c", "=d"]
+    assert len(latex_of(text)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"\begin{subequations}\begin{align}a\end{align}\end{subequations}", [r"\begin{align}a\end{align}"]),
+        (r"\begin{dmath*}a\end{dmath*}", ["a"]),
+        (r"$$a \mbox{ if $b$} c$$", [r"a \mbox{ if $b$} c"]),
+        (r"a \\[2pt] b", []),
+        (r"\newcommand{\eqn}[1]{\begin{equation}#1\end{equation}}\eqn{x_{1}}", ["x_{1}"]),
+        (
+            r"\def\bea{\begin{eqnarray}}\def\eea{\end{eqnarray}}\bea a\eea",
+            [r"\begin{eqnarray}a\end{eqnarray}"],
+        ),
+        (r"\def\beq{\equation}\def\eeq{\endequation}\beq a\eeq", ["a"]),
+        (r"\newcommand{\hide}[1]{}\hide{\[a\]}\[b\]", ["b"]),
+        (r"\newcommand{\x}{1}\begin{proof}\def\x{2}\[\x\]\end{proof}\[\x\]", ["2", "1"]),
+        (r"\newcommand{\x}{1}{\gdef\x{2}}\[\x\]", ["2"]),
+        (r"\[ a \qedhere \eqno(3)\]", ["a"]),
+        (r"\[ x \coloneqq \ket{y} \]", [r"x \mathrel{\mathop{:}}=|y\rangle"]),
+        (r"\[ \begin{dcases} a \end{dcases} \]", [r"\begin{cases} a \end{cases}"]),
+        (r"\[ \begin{tikzcd} a \end{tikzcd} \]", []),
+        (r"\[ \nobodyknows \]", []),
+        (r"\let\[\relax", []),
+    ],
+)
+def test_the_habits_of_authors(text, expected):
+    assert latex_of(text) == expected
+
+
+def test_what_is_left_out_says_why():
+    text = r"\documentclass{a}\[\xymatrix{a}\]\[\who\]\[ \]\input{gone} $a" + "\n\n" + r"\def\a{\a\a}\[\a\]"
+    verdicts = found_in({"a.tex": text.encode()})[1]
+    assert {verdict.verdict for verdict in verdicts} == {
+        "diagram",
+        "undefined-command",
+        "empty",
+        "missing-input",
+        "unclosed",
+        "macro-never-ends",
+    }
+    assert [verdict.message for verdict in verdicts if verdict.verdict == "undefined-command"] == [r"\who"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [r"\input two", r"\input{two.tex}", r"\include{two}", r"\import{./}{two}", r"\subimport{}{two}"],
+)
+def test_files_are_put_in_where_they_stand(command):
+    files = {"x/a.tex": rf"\documentclass{{b}}\[1\]{command} \[3\]".encode(), "x/two.tex": rb"\[2\]"}
+    assert [formula.latex for formula in found_in(files)[0]] == ["1", "2", "3"]
+
+
+def test_packages_of_the_paper_define_and_draw_nothing():
+    files = {
+        "a.tex": rb"\documentclass{b}\usepackage{mine}\begin{document}\[\mine\]",
+        "mine.sty": rb"\newcommand{\mine}{m}\[ not drawn \]",
+    }
+    assert [formula.latex for formula in found_in(files)[0]] == ["m"]
+
+
+def test_chapters_without_their_book_get_the_macros_of_the_others():
+    files = {"a.tex": rb"\documentclass{b}\newcommand{\R}{\mathbb R}", "chapter.tex": rb"\section{x}\[\R\]"}
+    assert [formula.latex for formula in found_in(files)[0]] == [r"\mathbb R"]
+
+
+def test_a_link_that_became_a_file_leads_to_its_target():
+    files = {
+        "x/a.tex": rb"\documentclass{b}\input{header}\[\R\]",
+        "x/header.tex": b"../header.tex",
+        "header.tex": rb"\newcommand{\R}{r}",
+    }
+    assert [formula.latex for formula in found_in(files)[0]] == ["r"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16", "cp1252"])
+def test_any_encoding_is_read(encoding):
+    text = "\\documentclass{a}\r\nna\u00efve \\[ \\text{caf\u00e9} \\]"
+    formulas, _ = found_in({"a.tex": text.encode(encoding)})
+    assert [formula.latex for formula in formulas] == ["\\text{caf\u00e9}"]
+
+
+def test_a_declared_encoding_is_believed():
+    text = "\\documentclass{a}\\usepackage[koi8-r]{inputenc}\\[ \\text{\u0434\u0430} \\]"
+    (formula,) = found_in({"a.tex": text.encode("koi8-r")})[0]
+    assert formula.latex == "\\text{\u0434\u0430}"
