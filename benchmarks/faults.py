@@ -29,7 +29,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = (
-    *("formulas", "images", "dataset", "model", "training"),
+    *("formulas", "extraction", "rendering", "images", "dataset", "model", "training"),
     *("inference", "evaluation", "explain", "web", "cli"),
 )
 # Loaded once for all runs; not hypothesis, whose assertions pytest wants to see loaded by itself.
@@ -172,7 +172,7 @@ def _is_text(node: ast.BinOp) -> bool:
 def find_faults(copy: Path, folder: str) -> list[Fault]:
     """Give all faults that can be put into the modules of a folder."""
     faults = []
-    for path in sorted((copy / "src" / "i2l" / folder).glob("*.py")):
+    for path in sorted((copy / "src" / "i2l" / folder).rglob("*.py")):
         if "triton" not in path.name:
             source = path.read_bytes()
             finder = Finder(path.relative_to(copy), source)
@@ -183,10 +183,11 @@ def find_faults(copy: Path, folder: str) -> list[Fault]:
 
 def tests_of(fault: Fault, copy: Path, *, quick: bool) -> list[str]:
     """Give the test files that name a fault's module or are of its folder, quick ones first."""
-    *_, folder, name = fault.path.with_suffix("").parts
+    _, _, folder, *rest = fault.path.with_suffix("").parts  # src, i2l, and the folder
+    name = ".".join(rest)
     texts = {path: path.read_text() for path in sorted((copy / "tests").rglob("test_*.py"))}
     takes_long = {path for path, text in texts.items() if TAKES_LONG.search(text)}
-    named = [path for path in texts if f"{folder}.{name}" in texts[path] or f"test_{name}" in path.name]
+    named = [path for path in texts if f"{folder}.{name}" in texts[path] or f"test_{rest[-1]}" in path.name]
     own = [path for path in texts if path.parent.name == folder]
     chosen = sorted(dict.fromkeys([*named, *own]), key=lambda path: path in takes_long)
     return [str(path.relative_to(copy)) for path in chosen if not (quick and path in takes_long)]
