@@ -18,13 +18,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-STEPS = 20  # of training: more than an epoch of the small dataset below
-TRAIN_LINES = 300
+TRAIN_LINES = 40
+EPOCH_STEPS = 5  # of the batches below
 SHORT = 150  # characters of a line that is trained on
-TRAIN = ["--device", "cpu", "--batch-size", "16", "--seed", "7", "--precision", "float32"]
+TRAIN = ["--device", "cpu", "--batch-size", "8", "--seed", "7", "--precision", "float32"]
 
 
 def run(*arguments: object) -> tuple[str, float]:
@@ -83,26 +84,25 @@ def of_weights(run_folder: Path) -> str:
     return digest(*(path.read_bytes() for path in found))
 
 
-def measure(images: Path, lists: list[Path], num_lines: int, folder: Path) -> dict[str, object]:
-    """Give all digests of the package that is imported."""
-    found: dict[str, object] = {"read": of_readings(images)}
+def measure(images: Path, lists: list[Path], num_lines: int, folder: Path) -> Iterator[tuple[str, object]]:
+    """Yield the digests of the package that is imported, each under its name."""
+    yield "read", of_readings(images)
     lines = [line for path in lists for line in first_lines(path, num_lines // len(lists))]
     formulas = folder / "formulas.txt"
     formulas.write_text("\n".join(lines) + "\n")
     for engine in ("local", "ray"):
         out = folder / engine
         _, seconds = run("build", formulas, "--out", out, "--engine", engine, "--jobs", 2, "--seed", 3)
-        found[f"build {engine}"] = {"digest": of_dataset(out), "seconds": seconds}
+        yield f"build {engine}", {"digest": of_dataset(out), "seconds": seconds}
     few = folder / "few.txt"
     few.write_text("\n".join(list(filter(lambda line: len(line) < SHORT, lines))[:TRAIN_LINES]) + "\n")
     run("build", few, "--out", folder / "few", "--seed", 3, "--min-token-count", 1)
     for preset in ("nopool", "strips", "pinpoint"):
-        for name, steps in (("one step", 1), ("an epoch", STEPS)):
+        for name, steps in (("one step", 1), ("an epoch", EPOCH_STEPS)):
             out = folder / f"{preset}-{steps}"
             options = [*TRAIN, "--max-steps", steps]
             _, seconds = run("train", "--data", folder / "few", "--preset", preset, "--out", out, *options)
-            found[f"train {preset}, {name}"] = {"digest": of_weights(out), "seconds": seconds}
-    return found
+            yield f"train {preset}, {name}", {"digest": of_weights(out), "seconds": seconds}
 
 
 def compare(before: Path, after: Path) -> int:
@@ -129,8 +129,10 @@ def main() -> int:
     if options.compare:
         return compare(*options.compare)
     with tempfile.TemporaryDirectory() as folder:
-        found = measure(options.images, options.lists, options.lines, Path(folder))
-    options.out.write_text(json.dumps(found, indent=1) + "\n")
+        found = {}
+        for name, value in measure(options.images, options.lists, options.lines, Path(folder)):
+            found[name] = value
+            options.out.write_text(json.dumps(found, indent=1) + "\n")
     return 0
 
 
