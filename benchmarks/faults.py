@@ -264,7 +264,9 @@ def main() -> None:
         )
         for fault in draw(copy, options.only, options.count, options.seed):
             started = time.perf_counter()
-            noticed = judge(fault, copy, marked=options.m, quick=options.quick, limit_s=options.limit_s)
+            noticed = judge(fault, copy, marked=options.m, quick=True, limit_s=options.limit_s)
+            if not noticed and not options.quick:
+                noticed = judge(fault, copy, marked=options.m, quick=False, limit_s=options.limit_s)
             outcomes["noticed" if noticed else "survived"] += 1
             old = (copy / fault.path).read_bytes()[fault.start : fault.end].decode()
             verdict = f"noticed by {noticed}" if noticed else "SURVIVED"

@@ -27,6 +27,7 @@ from i2l.images.canvas import FRAME_PX, WHITE, centre
 from i2l.images.ink import Boxes, find_symbols, join_pieces, measure_pieces
 from i2l.images.ink import InkMask as Ink
 from i2l.images.prepare import Box, PreparedImage
+from i2l.inference.ink_match import match_ink
 from i2l.model.receptive_field import AxisField, ReceptiveField, receptive_field
 
 Attention = npt.NDArray[np.floating]
@@ -131,12 +132,9 @@ def choose_symbols(
 ) -> list[Box | None]:
     """Give for each step the box of the symbol it looked at; arguments as in `attention_boxes`."""
     centres = (symbols[:, :2] + symbols[:, 2:]) / 2
-    rows, columns = (
-        np.array([axis.centre(cell) for cell in range(axis.num_cells)])
-        for axis in (field.rows, field.columns)
-    )
+    blocks = smallest_blocks(attention, share).tolist()
     boxes: list[Box | None] = []
-    for seen, block in zip(attention, smallest_blocks(attention, share).tolist(), strict=True):
+    for look, block in zip(attention_centres(attention, blocks, field=field), blocks, strict=True):
         left, top, right, bottom = block_box(field, block)
         touched = np.flatnonzero(
             (symbols[:, 0] < right)
@@ -147,12 +145,27 @@ def choose_symbols(
         if not len(touched):
             boxes.append(None)
             continue
-        inside = seen[block[0] : block[2], block[1] : block[3]]
-        y = inside.sum(axis=1) @ rows[block[0] : block[2]] / inside.sum()
-        x = inside.sum(axis=0) @ columns[block[1] : block[3]] / inside.sum()
-        nearest = touched[np.hypot(*(centres[touched] - (x, y)).T).argmin()]
+        nearest = touched[np.hypot(*(centres[touched] - look).T).argmin()]
         boxes.append(tuple(symbols[nearest].tolist()))
     return boxes
+
+
+def attention_centres(
+    attention: Attention, blocks: Sequence[Sequence[int]], *, field: ReceptiveField
+) -> npt.NDArray[np.float64]:
+    """Return x and y of the centre of each step's attention inside its block of cells, (T, 2)."""
+    rows, columns = (
+        np.array([axis.centre(cell) for cell in range(axis.num_cells)])
+        for axis in (field.rows, field.columns)
+    )
+    centres = np.empty((len(attention), 2))
+    for step, (seen, (top, left, bottom, right)) in enumerate(zip(attention, blocks, strict=True)):
+        inside = seen[top:bottom, left:right]
+        centres[step] = (
+            inside.sum(axis=0) @ columns[left:right] / inside.sum(),
+            inside.sum(axis=1) @ rows[top:bottom] / inside.sum(),
+        )
+    return centres
 
 
 MUCH: Final = 0.02  # of the ink; one of 2,559 validation images had more, and it was misread (docs/LOG.md)
@@ -245,11 +258,17 @@ class PageInk:
         if not tokens or not len(self.pieces):
             return tuple(boxes)
         places = np.flatnonzero(visible_tokens(tokens))
-        symbols = join_pieces(self.pieces)
-        found = choose_symbols(attention[places], symbols, field=receptive_field(self.config), share=share)
-        x, y = self.corner
+        if not len(places):
+            return tuple(boxes)
+        blocks = smallest_blocks(attention[places], share).tolist()
+        looks = attention_centres(attention[places], blocks, field=receptive_field(self.config))
+        found = match_ink(
+            [tokens[place] for place in places.tolist()],
+            looks - np.array(self.corner),
+            self.pieces - np.array(self.corner * 2),
+            ink=find_ink(self.image.pixels),
+            pixels=self.image.pixels if self.image.scale == 1 else None,
+        )
         for place, box in zip(places.tolist(), found, strict=True):
-            if box is not None:
-                left, top, right, bottom = box
-                boxes[place] = self.image.to_file((left - x, top - y, right - x, bottom - y))
+            boxes[place] = self.image.to_file(box)
         return tuple(boxes)
