@@ -12,7 +12,7 @@ The ink of a prepared image, on the canvas: where each token was read, and how m
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
@@ -74,26 +74,37 @@ def smallest_blocks(attention: Attention, share: float) -> npt.NDArray[np.int64]
     sums = np.zeros((steps, rows + 1, columns + 1))
     sums[:, 1:, 1:] = attention.astype(np.float64).cumsum(1).cumsum(2)
     wanted = share * sums[:, -1, -1] * (1 - 1e-6)  # the model computes in float32
-    tops, bottoms = np.triu_indices(rows + 1, 1)
-    best = np.full(steps, np.inf)
+    sizes = _sizes_by_area(rows, columns)
+    areas = sizes[:, 0] * sizes[:, 1]
     blocks = np.zeros((steps, 4), np.int64)
-    for width in range(1, columns + 1):
-        if width - 0.5 > best.max(initial=0):  # not even a single row of this width could be better
-            break
-        strips = sums[:, :, width:] - sums[:, :, :-width]  # (T, rows + 1, columns - width + 1)
-        held = strips[:, bottoms] - strips[:, tops]  # (T, pairs of rows, first columns)
-        # Fewest cells first; more attention decides between equals, and counts for less than a cell.
-        cost = ((bottoms - tops) * width)[:, None] - 0.5 * held / np.maximum(sums[:, -1:, -1:], 1e-30)
-        cost = np.where(held >= wanted[:, None, None], cost, np.inf)
-        cost = cost.reshape(steps, len(tops) * (columns - width + 1))  # -1 fails where there are no steps
-        place = cost.argmin(axis=1)
-        lowest = cost[np.arange(steps), place]
-        pair, left = np.divmod(place, columns - width + 1)
-        better = lowest < best
-        found = np.stack([tops[pair], left, bottoms[pair], left + width], axis=1)
-        blocks[better], best[better] = found[better], lowest[better]
+    for step in range(steps):
+        # No block of fewer cells can hold enough, were they the ones most looked at.
+        most = np.sort(attention[step], axis=None)[::-1].astype(np.float64).cumsum()
+        num_needed = int(np.searchsorted(most, wanted[step] * (1 - 1e-9))) + 1
+        best = np.inf
+        for height, width in sizes[np.searchsorted(areas, num_needed) :].tolist():
+            if height * width - 0.5 > best:  # not even one that held all would be better
+                break
+            strips = sums[step, :, width:] - sums[step, :, :-width]  # (rows + 1, columns - width + 1)
+            held = strips[height:] - strips[:-height]
+            # Fewest cells first; more attention decides between equals, and counts for less than a cell.
+            cost = height * width - 0.5 * held / max(sums[step, -1, -1], 1e-30)
+            cost = np.where(held >= wanted[step], cost, np.inf)
+            place = int(cost.argmin())
+            if cost.flat[place] < best:
+                best = cost.flat[place]
+                top, left = divmod(place, columns - width + 1)
+                blocks[step] = top, left, top + height, left + width
     blocks += np.array([first_row, first_column] * 2)
     return blocks
+
+
+@lru_cache
+def _sizes_by_area(rows: int, columns: int) -> npt.NDArray[np.int64]:
+    """Return height and width of all blocks of cells that fit, smallest area first, narrow ones first."""
+    sizes = np.array([(height, width) for width in range(1, columns + 1) for height in range(1, rows + 1)])
+    sizes = sizes.reshape(-1, 2)
+    return sizes[np.argsort(sizes[:, 0] * sizes[:, 1], kind="stable")]
 
 
 def _span(used: npt.NDArray[np.bool_], over: int) -> tuple[int, int]:
