@@ -7,10 +7,9 @@ import pytest
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 from i2l.errors import I2LError
-from i2l.images.canvas import ImageTooLargeError
 from i2l.images.ink import extract_ink
 from i2l.images.open import EmptyImageError
-from i2l.images.prepare import NotAFormulaError, PreparedImage, prepare_image
+from i2l.images.prepare import ImageTooLargeError, NotAFormulaError, PreparedImage, prepare_image
 
 CANVAS = (130, 1090)
 

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from i2l.inference.decoding import BeamOptions, NumpyArrays, TorchArrays, beam_search
+from i2l.inference.decoding import BeamOptions, NumpyArrays, beam_search
+from i2l.inference.torch_backend import TorchArrays
 from tests.inference.toy import (
     EOS,
     ToyModel,

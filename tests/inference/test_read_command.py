@@ -216,7 +216,7 @@ def test_several_processes(folder, exported):
 
 def test_a_doubtful_reading_is_printed_with_a_warning(run, folder, monkeypatch):
     assert run(folder / "3.png").stderr == ""
-    monkeypatch.setattr(sys.modules["i2l.cli.read"], "DOUBTFUL", 1.1)
+    monkeypatch.setattr(sys.modules["i2l.cli.read"], "DOUBTFUL_CONFIDENCE", 1.1)
     result = run(folder / "0.png", folder / "3.png")
     assert result.exit_code == 0
     assert [line.partition(": ")[2] for line in result.stdout.splitlines()] == ["a", "x^{2} = y"]

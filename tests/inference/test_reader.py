@@ -16,10 +16,9 @@ from i2l.errors import I2LError
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.spelling import picture_of
 from i2l.images.open import NotAnImageError
-from i2l.inference.alternatives import MIN_PROBABILITY, is_formula
 from i2l.inference.model_folder import ModelError
 from i2l.inference.reader import Reader
-from i2l.inference.reading import Reading
+from i2l.inference.reading import MIN_PROBABILITY, Reading, is_formula
 from i2l.model.checkpoint import load_network, save_checkpoint
 from tests.inference.conftest import CONFIG, FORMULAS, draw_formula
 
@@ -48,7 +47,7 @@ def test_public_names():
 
 
 def test_the_reader_loads_nothing_heavy():
-    code = "import sys, i2l.inference.reader, i2l.inference.many, i2l.inference.reading; print(*sys.modules)"
+    code = "import sys, i2l.inference.reader, i2l.inference.onnx_backend; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout.split()
@@ -224,9 +223,9 @@ def test_of_two_scales_the_surer_one_is_taken(reader, monkeypatch):
     """Half the size is hard to read: the model itself decides which form of the image to believe."""
     picture = draw_formula("y = x ^ { 2 } + c")
     right, wrong = (reader.prepare(picture, scale=scale)[0] for scale in (1.0, 0.55))
-    monkeypatch.setattr("i2l.inference.reader.SURE", 1.1)
+    monkeypatch.setattr("i2l.inference.policy.SURE_PROBABILITY", 1.1)
     for forms in ([right, wrong], [wrong, right]):
-        monkeypatch.setattr(reader, "prepare", lambda source, scale, forms=forms: forms)
+        monkeypatch.setattr(reader, "prepare", lambda source, scale, region, forms=forms: forms)
         assert reader.read(picture).formula == "y = x ^ { 2 } + c"
         assert reader.read_many([picture])[0].formula == "y = x ^ { 2 } + c"
 
@@ -244,15 +243,15 @@ def test_a_sure_reading_stands(reader, monkeypatch, sure, n_best, searched):
     forms = [reader.prepare(picture, scale=scale)[0] for scale in (0.9, 1.0)]
     seen = []
     reader = reader.with_options(beam_width=5, n_best=n_best)
-    search = reader._search
+    search = reader._policy._search
 
-    def watch(inks, options):
+    def watch(inks, options, backend):
         seen.extend((ink.image.scale, options.width) for ink in inks)
-        return search(inks, options)
+        return search(inks, options, backend)
 
-    monkeypatch.setattr(reader, "prepare", lambda source, scale: forms)
-    monkeypatch.setattr(reader, "_search", watch)
-    monkeypatch.setattr("i2l.inference.reader.SURE", sure)
+    monkeypatch.setattr(reader, "prepare", lambda source, scale, region: forms)
+    monkeypatch.setattr(reader._policy, "_search", watch)
+    monkeypatch.setattr("i2l.inference.policy.SURE_PROBABILITY", sure)
     assert reader.read(picture).formula == "y = x ^ { 2 } + c"
     assert seen == searched
     assert reader.read_many([picture, picture])[1].formula == "y = x ^ { 2 } + c"

@@ -23,10 +23,9 @@ from i2l.config import ModelConfig
 from i2l.formulas.commands import STRUCTURAL
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
-from i2l.images.canvas import FRAME_PX, WHITE, centre
 from i2l.images.ink import Boxes, find_symbols, join_pieces, measure_pieces
 from i2l.images.ink import InkMask as Ink
-from i2l.images.prepare import Box, PreparedImage
+from i2l.images.prepare import FRAME_PX, WHITE, Box, PreparedImage, centre
 from i2l.inference.ink_match import match_ink
 from i2l.model.receptive_field import AxisField, ReceptiveField, receptive_field
 
@@ -168,7 +167,8 @@ def attention_centres(
     return centres
 
 
-MUCH: Final = 0.02  # of the ink; one of 2,559 validation images had more, and it was misread (docs/LOG.md)
+# Of the ink; one of 2,559 validation images had more unread, and it was misread (docs/LOG.md).
+UNREAD_LIMIT: Final = 0.02
 _LOOKED: Final = 0.1  # of a token's attention, for its cell to count as looked at
 # Each draws a row of letters and is looked at in one place: with one of them nothing can be said.
 _WORDS: Final = frozenset({r"\pmod", r"\bmod", r"\mod", r"\pod"})

@@ -27,7 +27,7 @@ from i2l.errors import I2LError
 from i2l.files import atomic_write
 from i2l.formulas.spelling import SILENT, look_of
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.inference.boxes import MUCH
+from i2l.inference.boxes import UNREAD_LIMIT
 from i2l.inference.decoding import Hypothesis
 
 MIN_LOG_PROB: Final = -7.0  # of a token: what is less is impossible, however little it is
@@ -187,7 +187,7 @@ class Calibration:
         What was cut at the limit is not, nor what leaves out a part of the picture, however sure of the rest;
         a little of that the scoring weighs, as specks of a photograph are read by nobody.
         """
-        if not evidence.finished or evidence.whole <= -(MAX_UNREAD if self.scoring else MUCH):
+        if not evidence.finished or evidence.whole <= -(MAX_UNREAD if self.scoring else UNREAD_LIMIT):
             return float(self(0.0))
         return float(self(self.scoring(evidence) if self.scoring else math.exp(evidence.log_prob)))
 
