@@ -1,3 +1,5 @@
+import dataclasses
+import inspect
 import io
 import json
 import re
@@ -17,6 +19,7 @@ from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.spelling import picture_of
 from i2l.images.open import NotAnImageError
 from i2l.inference.model_folder import ModelError
+from i2l.inference.options import ReadingOptions
 from i2l.inference.reader import Reader
 from i2l.inference.reading import MIN_PROBABILITY, Reading, is_formula
 from i2l.model.checkpoint import load_network, save_checkpoint
@@ -332,6 +335,45 @@ def test_a_folder_is_read_whole(reader, tmp_path):
     for one in (str(tmp_path / "0.png"), (tmp_path / "0.png").read_bytes(), draw_formula("a")):
         with pytest.raises(I2LError, match="give a list of images"):
             reader.read_many(one)
+
+
+def test_a_region_of_a_page(reader):
+    """Boxes and sizes are those of the page; what stands beside the region does not matter."""
+    drawing = draw_formula("x ^ { 2 } = y")
+    height, width = drawing.shape
+    sheet = np.full((3 * height, 2 * width + 60), 255, np.uint8)
+    sheet[height : 2 * height, 50 : 50 + width] = drawing
+    sheet[:height, -40:] = 0
+    region = (50, height, 50 + width, 2 * height)
+    alone, reading = reader.read(drawing, scale=1), reader.read(sheet, scale=1, region=region)
+    assert reading.formula == alone.formula == "x ^ { 2 } = y"
+    assert reading.prepared.file_size_px == sheet.shape[::-1]
+    assert reading.to_dict()["size"] == list(sheet.shape[::-1])
+    for box, other in zip(reading.boxes, alone.boxes, strict=True):
+        if other is None:
+            assert box is None
+        else:
+            left, top, right, bottom = other
+            assert box == (left + 50, top + height, right + 50, bottom + height)
+    (together,) = reader.read_many([sheet], scale=1, region=region)
+    assert together.boxes == reading.boxes
+    with pytest.raises(I2LError, match="holds nothing of the picture"):
+        reader.read(sheet, region=(0, 900, 10, 910))
+
+
+def test_one_object_has_all_that_a_reader_can_be_told(checkpoint):
+    arguments = set(inspect.signature(Reader).parameters)
+    fields = {field.name: field.default for field in dataclasses.fields(ReadingOptions)}
+    assert set(fields) == arguments | {"length_penalty"}
+    for name, parameter in inspect.signature(Reader).parameters.items():
+        assert parameter.default == fields[name], name
+    options = ReadingOptions(model=checkpoint, beam_width=2, guard=False)
+    reader = Reader.from_options(options)
+    assert reader.options == options == Reader(checkpoint, beam_width=2, guard=False).options
+    changed = reader.with_options(n_best=2, check=False).options
+    assert changed == replace(options, n_best=2, check=False)
+    with pytest.raises(I2LError, match="at least 1"):
+        Reader.from_options(ReadingOptions(model=checkpoint, batch_size=-1))
 
 
 def test_a_reading_is_shown_in_a_line(reading):

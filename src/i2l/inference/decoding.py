@@ -199,7 +199,10 @@ class BeamSearch:
     wanted: WantedStep | None
     found: list[list[Hypothesis]]
 
-    def __init__(self, num_images: int, *, arrays: Arrays, options: BeamOptions, guard: Guard | None) -> None:
+    def __init__(
+        self, num_images: int, *, arrays: Arrays, options: BeamOptions, guard: Guard | None = None
+    ) -> None:
+        """Begin a search; arguments as in `beam_search`, but that no model and no memory is needed."""
         self._arrays = arrays
         self._options = options
         self._guard = guard

@@ -30,9 +30,7 @@ from i2l.inference.options import BEAM_WIDTH, ReadingOptions
 from i2l.inference.policy import SearchPolicy
 from i2l.inference.reading import Reading, ReadingAssembly
 
-CHUNK_IMAGES: Final = (
-    16  # that a process takes at a time, at least; those of about one size are read together
-)
+CHUNK_IMAGES: Final = 16  # that are taken at a time, at least; those of about one size are read together
 
 T = TypeVar("T")
 R = TypeVar("R")

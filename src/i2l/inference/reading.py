@@ -41,9 +41,7 @@ SHOWN_CHARACTERS: Final = 80  # of the LaTeX on a terminal
 
 # What is no formula; what these limits rest on is in docs/LOG.md.
 _JUDGED_TOKENS: Final = 6  # of fewer tokens, the doubt may be about one odd symbol
-_MIN_MEAN_LOG_PROB: Final = (
-    -0.6
-)  # of a token; in long readings of formulas, also misread ones, it is above -.5
+_MIN_MEAN_LOG_PROB: Final = -0.6  # of a token; in long readings of formulas, even misread ones, above -.5
 _RUNAWAY_TOKENS: Final = 60  # shorter readings may well say the same thing again
 _MIN_VARIETY: Final = 0.2  # distinct runs of four tokens among all of them; formulas have .3 and more ...
 _DOUBTFUL_CONFIDENCE: Final = 0.01  # ... or, as a matrix of zeros, are read with a greater confidence
