@@ -70,7 +70,7 @@ class OnnxBackend:
             raise ModelError(f"onnxruntime cannot load {folder.path}: {error}") from error
 
     def lane(self) -> "OnnxBackend":
-        """Give the same network for readers that run side by side, which then take one thread each."""
+        """Return the same network for readers that run side by side, which then take one thread each."""
         if self.num_lanes == 1:
             return self
         with self._loading:
@@ -95,7 +95,7 @@ class OnnxBackend:
         return dict(zip(names, values, strict=True))
 
     def start(self, memory: Memory) -> State:
-        """Give the state before the first token."""
+        """Return the state before the first token."""
         return {name: memory[START + name] for name in self._folder.state_names}
 
     def step(
@@ -190,7 +190,7 @@ def _find_part(ink: NDArray[np.bool_], config: ModelConfig) -> InkWindow:
 
 
 def _touched_cells(places: NDArray[np.intp], cell_px: int) -> tuple[int, int]:
-    """Give the first and last cell whose receptive field holds ink, from its places along one axis.
+    """Return the first and last cell whose receptive field holds ink, from its places along one axis.
 
     Five times a convolution of 3 and a pooling of 2 make a field of 94 pixels, 31 on each side of the cell.
     """
