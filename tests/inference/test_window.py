@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from i2l.config import ModelConfig
-from i2l.images.canvas import WHITE
-from i2l.inference.backends import find_window
+from i2l.images.prepare import WHITE
+from i2l.inference.onnx_backend import find_window
 from i2l.model.calstm.encoder import Encoder
 
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from i2l.config import model_preset
-from i2l.images.canvas import ImageTooLargeError
-from i2l.images.canvas import place_on_canvas as place_arrays
+from i2l.images.prepare import ImageTooLargeError
+from i2l.images.prepare import place_on_canvas as place_arrays
 from i2l.model.windows import assign_windows, centred_windows, crop_window, gather_windows
 
 CANVAS = model_preset("nopool").canvas_shape

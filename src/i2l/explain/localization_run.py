@@ -26,10 +26,10 @@ from i2l.explain.localization import (
 )
 from i2l.explain.localization_report import localization_section
 from i2l.files import atomic_write
-from i2l.images.canvas import FRAME_PX, place_on_canvas
 from i2l.images.ink import InkMask as Ink
-from i2l.inference.backends import LoadedModel
+from i2l.images.prepare import FRAME_PX, place_on_canvas
 from i2l.inference.boxes import find_ink
+from i2l.inference.model_folder import LoadedModel
 from i2l.model.receptive_field import ReceptiveField, receptive_field
 
 VALIDATION: Final = "val"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from i2l.config import ModelConfig
-from i2l.images.canvas import FRAME_PX
+from i2l.images.prepare import FRAME_PX
 
 Interval = tuple[float, float]  # from, to
 

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from i2l.config import ModelConfig
-from i2l.images.canvas import FAINT, FRAME_PX
+from i2l.images.prepare import FAINT, FRAME_PX
 from i2l.model.network import Network, NetworkOutput, shift_right
 
 HALVING_KERNEL, BLOCK_KERNEL = 4, 3  # an even one, so that a cell stands in the middle of what it sees
