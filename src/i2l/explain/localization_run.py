@@ -30,7 +30,7 @@ from i2l.images.canvas import FRAME_PX, place_on_canvas
 from i2l.images.ink import InkMask as Ink
 from i2l.inference.backends import LoadedModel
 from i2l.inference.boxes import find_ink
-from i2l.model.receptive_field import ReceptiveField, receptive_field
+from i2l.model.receptive_field import ReceptiveField
 
 VALIDATION: Final = "val"
 _NUM_FITTED: Final = 500  # samples that the share of attention is fitted on
@@ -87,7 +87,7 @@ def localize_model(
         LocalizationError: if no token was read right and has a true box.
     """
     dataset = DatasetReader(data)
-    model, field = reader.model, receptive_field(reader.model.config)
+    model, field = reader.model, reader.model.config.receptive_field()
     canvas_shape = model.config.canvas_shape
     fitted_on = "train" if split == VALIDATION else VALIDATION
     others: Iterator[LocalizationSample] = iter(())

@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ from torch.export import Dim
 from i2l.errors import I2LError, require_extra
 from i2l.files import atomic_write, write_checksums
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.images.canvas import WHITE, place_on_canvas
+from i2l.images.canvas import place_on_canvas
 from i2l.inference.backends import MEMORY, NEXT, START, STATE, Backend, OnnxBackend, TorchBackend
 from i2l.inference.confidence import Calibration
 from i2l.inference.model_folder import (
@@ -47,13 +47,8 @@ from i2l.inference.model_folder import (
     read_model_folder,
     write_config,
 )
-from i2l.model.calstm.network import Recognizer
 from i2l.model.checkpoint import Checkpoint, load_network
 from i2l.model.network import Network
-from i2l.model.pinpoint.network import Pinpoint
-
-if TYPE_CHECKING:
-    from i2l.model.network import Network
 
 _CONFIDENCE = "- Confidence: "
 _NAMES = {"bleu": "BLEU-4", "edit_distance": "edit distance", "exact": "exact match"}
@@ -78,10 +73,6 @@ def write_model_card(folder: ModelFolder, parity: ParityResult, *, name: str) ->
         for key, value in sorted(folder.source["metrics"].items())
         if isinstance(value, int | float) and not isinstance(value, bool)
     ]
-    if config.network == "transformer":
-        decoder = f"{config.decoder_layers} transformer layers of {config.decoder_units} units"
-    else:
-        decoder = f"{config.lstm_layers} LSTM layers of {config.lstm_units} units"
     lines = [
         f"# {name}",
         "",
@@ -92,8 +83,8 @@ def write_model_card(folder: ModelFolder, parity: ParityResult, *, name: str) ->
         "```",
         "",
         f"- Network: canvas of {config.width_px} x {config.height_px} pixels, attention over {grid} "
-        f"locations, {decoder}, {num_tokens} tokens.",
-        f"- Text of 12 pt at {folder.dpi:g} dpi; images of other sizes are scaled to that.",
+        f"locations, {config.description}, {num_tokens} tokens.",
+        f"- Text of 12 pt at {config.dpi:g} dpi; images of other sizes are scaled to that.",
         f"- Weights in {folder.precision}, {size_mb:.1f} MB; logits differ from the checkpoint's by "
         f"{parity.logits:.1e} (relative), attention by {parity.attention:.1e}.",
         _confidence(folder.calibration),
@@ -143,7 +134,7 @@ class ParityError(I2LError):
     """The exported network does not compute what the checkpoint computes."""
 
 
-def check_parity(model: "Network", backend: Backend, *, precision: str) -> ParityResult:
+def check_parity(model: Network, backend: Backend, *, precision: str) -> ParityResult:
     """Compare an exported network with its torch model: several windows, batches and numbers of hypotheses.
 
     Raises:
@@ -354,37 +345,6 @@ class ExportResult:
     parity: ParityResult
 
 
-class _Encoder(nn.Module):
-    """Pixels of a window, and where each location finds its features, to memory and first state."""
-
-    def __init__(self, model: Recognizer) -> None:
-        super().__init__()
-        self.model = model
-        canvas = torch.full((1, *model.config.canvas_shape), WHITE, dtype=torch.uint8)
-        self.register_buffer("blank", model.encoder(canvas).flatten(1, 2))
-
-    def forward(self, pixels: Tensor, cells: Tensor) -> tuple[Tensor, ...]:
-        window = self.model.encoder(pixels).flatten(1, 2)
-        blank: Tensor = self.blank  # type: ignore[assignment]
-        features = torch.cat([window, blank.expand(window.shape[0], -1, -1)], dim=1)[:, cells]
-        memory = self.model.cell.prepare(features)
-        state = self.model.start(memory)
-        return (*memory.values(), *(state[name] for name in self.model.state_names))
-
-
-class _PartEncoder(nn.Module):
-    """Pixels of a part of the canvas, and the number of each of its cells, to memory and first state."""
-
-    def __init__(self, model: Pinpoint) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, pixels: Tensor, cells: Tensor) -> tuple[Tensor, ...]:
-        memory = self.model.remember(pixels, cells)
-        state = self.model.start(memory)
-        return (*memory.values(), *(state[name] for name in self.model.state_names))
-
-
 class _Step(nn.Module):
     """One step, with images and hypotheses as two dimensions."""
 
@@ -409,7 +369,7 @@ def export_model(
     out: Path,
     *,
     precision: Precision = "float32",
-    dpi: float = 200.0,
+    dpi: float | None = None,
     calibration: Calibration | None = None,
 ) -> ExportResult:
     """Write the model folder of a checkpoint, or of the best checkpoint of a run.
@@ -420,11 +380,13 @@ def export_model(
         checkpoint: a checkpoint or run folder.
         out: the folder to write; one that is there is replaced if it is a model folder.
         precision: of the weights.
-        dpi: the scale of the text that the model was trained on, as of 12 pt type.
+        dpi: the scale of the text that the model is expected to know, as of 12 pt type; if it was trained at
+            another one, nothing is exported.
         calibration: of its confidence; if None, what `i2l calibrate` left in the checkpoint, if anything.
 
     Raises:
-        ExportError: if the folder may not be replaced, or the parity check fails.
+        ExportError: if the folder may not be replaced, if the model knows another scale, or if what is
+            exported does not compute what the checkpoint computes.
         CheckpointError: if there is no such checkpoint.
     """
     if precision not in get_args(Precision):
@@ -432,11 +394,17 @@ def export_model(
     if out.exists():
         read_model_folder(out)  # anything else is not ours to replace
     model, source = load_network(checkpoint)
+    trained = model.config.limits.dpi
+    if dpi is not None and dpi != trained:
+        raise ExportError(
+            f"{source.path} was trained on text of 12 pt at {trained:g} dpi, not {dpi:g}. Leave --dpi out, "
+            f"or train a model with --set model.dpi={dpi:g}."
+        )
     partial = out.with_name(f"{out.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        _write_folder(partial, model, source, precision=precision, dpi=dpi)
+        _write_folder(partial, model, source, precision=precision)
         calibration = calibration or read_calibration(source.path)
         if calibration is not None:
             calibration.save(partial / CALIBRATION)
@@ -452,13 +420,14 @@ def export_model(
     return ExportResult(path=out, size_bytes=size, parity=parity)
 
 
-def _write_folder(
-    folder: Path, model: Network, source: Checkpoint, *, precision: Precision, dpi: float
-) -> None:
-    example = _example(model)
-    memory, state, state_names = example.memory, example.state, model.state_names
+def _write_folder(folder: Path, model: Network, source: Checkpoint, *, precision: Precision) -> None:
+    example = model.export_example()
+    memory, state_names = example.memory, model.state_names
+    state = {  # of three hypotheses an image
+        name: part.unsqueeze(1).repeat(1, 3, *[1] * (part.dim() - 1)) for name, part in example.state.items()
+    }
     encoder = _to_onnx(
-        _PartEncoder(model) if isinstance(model, Pinpoint) else _Encoder(cast(Recognizer, model)),
+        model.export_encoder(),
         (example.pixels, example.cells),
         inputs=["pixels", "cells"],
         outputs=[*(MEMORY + name for name in memory), *(START + name for name in state_names)],
@@ -492,51 +461,10 @@ def _write_folder(
         folder,
         precision=precision,
         model=model.config.to_dict(),
-        dpi=dpi,
         memory_names=list(memory),
         state_names=state_names,
         source={"step": source.step, "git_hash": source.git_hash, "metrics": source.metrics},
     )
-
-
-@dataclass(frozen=True)
-class _Example:
-    """What the networks are traced with, and which of its dimensions vary beside images and hypotheses."""
-
-    pixels: Tensor
-    cells: Tensor
-    memory: dict[str, Tensor]
-    state: dict[str, Tensor]  # of three hypotheses an image
-    encoder_shapes: Any
-    memory_shapes: dict[str, dict[int, Any]]
-    state_shape: dict[int, Any]
-
-
-@torch.no_grad()
-def _example(model: Network) -> _Example:
-    if isinstance(model, Pinpoint):
-        cell_px = model.config.cell_px
-        pixels = torch.full((2, 3 * cell_px, 5 * cell_px), WHITE, dtype=torch.uint8)
-        cells = torch.arange(15)
-        memory = model.remember(pixels, cells)
-        rows, columns = Dim("rows", max=512), Dim("columns", max=4096)
-        encoder_shapes: Any = ({0: Dim.DYNAMIC, 1: cell_px * rows, 2: cell_px * columns}, {0: Dim.DYNAMIC})
-        many = Dim("cells")
-        memory_shapes = {name: {2 if part.dim() == 4 else 1: many} for name, part in memory.items()}
-        state_shape = {3: Dim("steps")}
-    else:
-        pixels = torch.full((2, *model.config.canvas_shape), WHITE, dtype=torch.uint8)
-        memory = model.encode(pixels)
-        cells = torch.arange(memory["features"].shape[1])
-        encoder_shapes = ({0: Dim.DYNAMIC, 1: Dim.DYNAMIC, 2: Dim.DYNAMIC}, None)
-        memory_shapes, state_shape = {}, {}
-    state = {
-        name: part.unsqueeze(1).repeat(1, 3, *[1] * (part.dim() - 1))
-        for name, part in model.start(memory).items()
-    }
-    if state_shape:  # as after some steps: a size of one would be taken for a fixed one
-        state = {name: part.repeat(1, 1, 1, 4, 1) for name, part in state.items()}
-    return _Example(pixels, cells, memory, state, encoder_shapes, memory_shapes, state_shape)
 
 
 def _to_onnx(

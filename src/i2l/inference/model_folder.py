@@ -3,7 +3,7 @@
 encoder.onnx       pixels of a window of the canvas -> memory and first state
 step.onnx          memory, state, tokens -> logits, state, attention
 vocab.json         the vocabulary that the output classes stand for
-config.json        format, precision, the network, the scale of the text, names, where it came from
+config.json        format, precision, the network with its limits, names, where it came from
 calibration.json   what its confidence means, how its boxes are found (absent until that has been fitted)
 README.md          the model card
 SHA256SUMS         checksums of all of these
@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from i2l.config import ModelConfig
 from i2l.errors import I2LError
 from i2l.files import atomic_write, find_damage
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.confidence import Calibration
+from i2l.model.config import ModelConfig, read_model_config
 
-FORMAT = "i2l-model-1"
+FORMAT = "i2l-model-2"
+READABLE_FORMATS = ("i2l-model-1", FORMAT)  # the first had one form of config for all networks, dpi beside it
 ENCODER, STEP, VOCABULARY, CONFIG, CALIBRATION, CARD = (
     "encoder.onnx",
     "step.onnx",
@@ -44,7 +45,6 @@ class ModelFolder:
     path: Path
     precision: str
     config: ModelConfig
-    dpi: float  # the scale of the text it was trained on: that of 12 pt type at so many dots an inch
     vocabulary: Vocabulary
     calibration: Calibration | None
     memory_names: tuple[str, ...]  # inputs of every step that the encoder gives once
@@ -67,20 +67,22 @@ def read_model_folder(path: Path) -> ModelFolder:
         content = json.loads((path / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ModelError(f"{path} is not a model folder: {error}") from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
+    if not isinstance(content, dict) or content.get("format") not in READABLE_FORMATS:
         found = content.get("format") if isinstance(content, dict) else None
         if (path / "weights.safetensors").is_file():
             raise ModelError(f"{path} is a checkpoint; make a model of it with: i2l export {path} -o MODEL")
-        raise ModelError(f"{path} is of format {found!r}; this version of i2l reads {FORMAT!r}.")
+        raise ModelError(
+            f"{path} is of format {found!r}; this version of i2l reads {' and '.join(READABLE_FORMATS)}."
+        )
     missing = [name for name in (ENCODER, STEP, VOCABULARY) if not (path / name).is_file()]
     if missing:
         raise ModelError(f"{path} lacks {', '.join(missing)}; copy or export the model again.")
+    before = {"dpi": content["dpi"]} if "dpi" in content else {}  # where the first format had it
     try:
         return ModelFolder(
             path=path,
             precision=content["precision"],
-            config=ModelConfig.from_dict(content["model"]),
-            dpi=content["dpi"],
+            config=read_model_config(before | content["model"]),
             vocabulary=Vocabulary.load(path / VOCABULARY),
             calibration=read_calibration(path),
             memory_names=tuple(content["memory_names"]),
@@ -121,13 +123,13 @@ def write_config(path: Path, **content: Any) -> None:  # noqa: ANN401 - JSON val
 
 
 def bundled_models() -> list[str]:
-    """Give the names of the models in the box, the one to read with first."""
+    """List the names of the models in the box, the one to read with first."""
     names = sorted(path.parent.name for path in BUNDLED.glob(f"*/{CONFIG}"))
     return sorted(names, key=lambda name: PREFERRED.index(name) if name in PREFERRED else len(PREFERRED))
 
 
 def find_model(model: str | Path | None) -> Path:
-    """Give the folder of a model: of one in the box by its name, or the first of those, or a folder.
+    """Find the folder of a model: of one in the box by its name, or the first of those, or a folder.
 
     Raises:
         ModelError: if there is none; the message says what there is.

@@ -1,26 +1,23 @@
-"""Which pixels of the canvas each cell of the attention grid sees, worked out from the model's layers.
+"""Which pixels of the canvas each cell of the attention grid sees, worked out from a network's layers.
 
 Coordinates are those of the canvas that the model reads, white frame included. Along each axis a cell has a
 core (the cores of all cells tile the area inside the frame) and a field: all pixels that can change its
-feature vector. For the paper's encoder a core is 32 pixels and a field 94, for the transformer's 16 and 142.
+feature vector. For the paper's encoder a core is 32 pixels and a field 94, for that of pinpoint 16 and 142.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
-
-from i2l.config import ModelConfig
-from i2l.images.canvas import FRAME_PX
 
 Interval = tuple[float, float]  # from, to
 
-# Kernel, stride and padding of a convolution and of the pooling after it, as in `i2l.model.calstm.encoder`.
-# The canvas brings its own frame, so the first convolution has no padding.
-_CONVOLUTION: Final = (3, 1, 1)
-_POOLING: Final = (2, 2, 0)
-# Of a halving and of a block in `i2l.model.pinpoint.network`, which reads what is inside the frame.
-_HALVING: Final = (4, 2, 1)
-_BLOCK: Final = (3, 1, 1)
-Layers = list[tuple[int, int, int]]
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution or a pooling, along one axis."""
+
+    kernel: int
+    stride: int
+    padding: int
 
 
 @dataclass(frozen=True)
@@ -36,17 +33,17 @@ class AxisField:
     edge_px: int = 0  # of the canvas on either side that no cell sees
 
     def core(self, cell: int) -> tuple[int, int]:
-        """Give the pixels of a cell's own part of the canvas, half-open."""
+        """Return the pixels of a cell's own part of the canvas, half-open."""
         start = self.core_start_px + cell * self.stride_px
         return start, start + self.stride_px
 
     def field(self, cell: int) -> tuple[int, int]:
-        """Give the pixels that a cell sees, half-open, cut at the canvas."""
+        """Return the pixels that a cell sees, half-open, cut at the canvas."""
         start = self.field_start_px + cell * self.stride_px
         return max(start, self.edge_px), min(start + self.field_px, self.canvas_px - self.edge_px)
 
     def centre(self, cell: int) -> float:
-        """Give the middle of a cell's core."""
+        """Return the middle of a cell's core."""
         return self.core_start_px + (cell + 0.5) * self.stride_px
 
 
@@ -68,33 +65,23 @@ class ReceptiveField:
         return self.rows.canvas_px, self.columns.canvas_px
 
 
-def receptive_field(config: ModelConfig) -> ReceptiveField:
-    """Work out the fields of a model's cells."""
-    rows, columns = config.grid
-    height_px, width_px = config.canvas_shape
-    layers, edge_px = _layers(config)
-    return ReceptiveField(
-        rows=_axis_field(layers, edge_px, config.pool_rows, rows, height_px),
-        columns=_axis_field(layers, edge_px, config.pool_columns, columns, width_px),
-    )
+def convolved_axis(
+    layers: Sequence[Layer], *, canvas_px: int, num_cells: int, edge_px: int = 0, pooled: int = 1
+) -> AxisField:
+    """Walk down the layers: where the first cell's field starts, its size, and the step to the next cell.
 
-
-def _layers(config: ModelConfig) -> tuple[Layers, int]:
-    """Give kernel, stride and padding of all layers, and how many pixels at the edge they do not read."""
-    if config.network == "transformer":
-        return [layer for depth in config.depths for layer in (_HALVING, *[_BLOCK] * depth)], FRAME_PX
-    kernel, stride, _ = _CONVOLUTION
-    first: Layers = [(kernel, stride, 0), _POOLING]
-    return first + [_CONVOLUTION, _POOLING] * (len(config.channels) - 1), 0
-
-
-def _axis_field(layers: Layers, edge_px: int, pooled: int, num_cells: int, canvas_px: int) -> AxisField:
-    """Walk down the layers: where the first cell's field starts, its size, and the step to the next cell."""
+    Args:
+        layers: from the pixels upwards.
+        canvas_px: the size of the canvas along this axis.
+        num_cells: of the attention grid.
+        edge_px: that the first layer is not given, on either side.
+        pooled: how many positions after the last layer make one cell.
+    """
     start, size, step = edge_px, 1, 1
-    for kernel, stride, padding in layers:
-        start -= step * padding
-        size += (kernel - 1) * step
-        step *= stride
+    for layer in layers:
+        start -= step * layer.padding
+        size += (layer.kernel - 1) * step
+        step *= layer.stride
     core_start = start + (size - step) // 2  # the core is the middle of the field
     return AxisField(
         num_cells=num_cells,

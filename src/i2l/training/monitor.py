@@ -30,10 +30,9 @@ from torch.nn.functional import pad
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from i2l.config import ModelConfig
 from i2l.errors import I2LError, require_extra
 from i2l.files import atomic_write
-from i2l.model.network import build_network
+from i2l.model.config import ModelConfig
 from i2l.training.device_split import ResidentSplit
 from i2l.training.distributed import Processes
 from i2l.training.trainer import SCALARS, StepResult, Trainer
@@ -176,7 +175,7 @@ def training_flops(config: ModelConfig, *, vocab_size: int) -> tuple[float, floa
     Counted on the plain model with the whole canvas; what a faster path leaves out still counts as done.
     """
     with torch.device("meta"):
-        model = build_network(config, vocab_size=vocab_size)
+        model = config.build(vocab_size=vocab_size)
     counts = []
     for num_tokens in (1, 2):
         pixels = torch.zeros((1, *config.canvas_shape), dtype=torch.uint8, device="meta")
