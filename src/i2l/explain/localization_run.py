@@ -92,11 +92,15 @@ def localize_model(
     fitted_on = "train" if split == VALIDATION else VALIDATION
     others: Iterator[LocalizationSample] = iter(())
     if fitted_on in dataset.splits:
-        rows = open_split(dataset, fitted_on, canvas_shape=canvas_shape, limit=_NUM_FITTED, jobs=jobs)
+        rows = open_split(
+            dataset, fitted_on, canvas_shape=canvas_shape, dpi=model.dpi, limit=_NUM_FITTED, jobs=jobs
+        )
         indices = range(min(len(rows), _NUM_FITTED))
         fit_readings = reader.read(rows.pixels(indices, jobs=jobs))
         others = replay_split(model, rows, fit_readings, jobs=jobs)
-    rows = open_split(dataset, split, canvas_shape=canvas_shape, limit=len(readings), jobs=jobs)
+    rows = open_split(
+        dataset, split, canvas_shape=canvas_shape, dpi=model.dpi, limit=len(readings), jobs=jobs
+    )
     readings = readings[: len(readings) - len(rows.left_out)]  # those of what was left out come last
     samples = replay_split(model, rows, readings, jobs=jobs, progress=progress)
     return report_localization(samples, field=field, validation=others, share=model.box_share, rounds=rounds)
