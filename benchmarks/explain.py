@@ -20,8 +20,8 @@ from i2l.explain.explanation import build_explanation
 from i2l.explain.localization import box_iou
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
-from i2l.images.canvas import place_on_canvas
 from i2l.images.ink import find_symbols
+from i2l.images.prepare import place_on_canvas
 from i2l.inference.boxes import Box, block_box, choose_symbols, find_ink, smallest_blocks
 from i2l.model.config import ModelConfig, presets
 from i2l.rendering.render import render_formulas

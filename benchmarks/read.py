@@ -31,12 +31,13 @@ from numpy.typing import NDArray
 from i2l.config import ObjectiveConfig, TrainConfig
 from i2l.errors import I2LError
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.images.canvas import place_on_canvas
-from i2l.inference.backends import Backend, OnnxBackend, TorchBackend
-from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
+from i2l.images.prepare import place_on_canvas
+from i2l.inference.decoding import Backend, BeamOptions, Hypothesis, beam_search
 from i2l.inference.export import export_model
 from i2l.inference.model_folder import read_model_folder
+from i2l.inference.onnx_backend import OnnxBackend
 from i2l.inference.reader import Reader
+from i2l.inference.torch_backend import TorchBackend
 from i2l.model.checkpoint import save_checkpoint
 from i2l.model.config import model_preset
 from i2l.model.network import Network

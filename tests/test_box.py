@@ -13,11 +13,10 @@ from i2l.files import CHECKSUMS
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.spelling import respell, without_outer_space
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.inference.backends import load_model
-from i2l.inference.boxes import MUCH
+from i2l.inference.boxes import UNREAD_LIMIT
 from i2l.inference.decoding import Hypothesis
-from i2l.inference.model_folder import BUNDLED, ModelError, bundled_models, check_model_folder
-from i2l.inference.reader import Attempt
+from i2l.inference.model_folder import BUNDLED, ModelError, bundled_models, check_model_folder, load_model
+from i2l.inference.policy import Attempt
 from i2l.rendering.render import render_formulas
 from i2l.rendering.styles import PAPER
 from tests.damage import copy_folder, damages
@@ -117,24 +116,26 @@ def hypothesis(reader):
 
 @pytest.fixture
 def ink(reader):
-    return reader._find_ink(reader.prepare(EXAMPLES / "1-paper.png")[-1])
+    return reader._policy._find_ink(reader.prepare(EXAMPLES / "1-paper.png")[-1])
 
 
 def test_ways_to_write_the_same_count_together(reader, hypothesis, ink):
     """`x` with a space behind it is no other reading than `x`."""
     found = [hypothesis(["y"], 0.3), hypothesis(["x", r"\,"], 0.2), hypothesis(["x"], 0.25)]
-    best, other = reader._alike(found, ink)
+    best, other = reader._assembly.candidates(found, ink)
     assert (best.latex, best.tokens, other.latex) == ("x", ("x",), "y")
     assert np.exp(best.log_prob) == pytest.approx(0.45)
 
 
 def test_what_leaves_ink_out_comes_last(reader, hypothesis, ink):
     found = [hypothesis(["y"], 0.9, looks=False), hypothesis(["x"], 0.1)]
-    best, other = reader._alike(found, ink)
+    best, other = reader._assembly.candidates(found, ink)
     assert (best.latex, best.unread) == ("x", 0)
     assert (other.latex, other.unread) == ("y", 1)
     attempt = Attempt(ink, found, 0.0)
-    lost, whole = (reader._confidence(reader._evidence(one, [], attempt)) for one in (other, best))
+    lost, whole = (
+        reader._assembly.confidence(reader._assembly.evidence(one, [], attempt)) for one in (other, best)
+    )
     assert lost == reader.model.calibration(0) < whole
 
 
@@ -146,7 +147,7 @@ def test_it_leaves_no_line_out(reader, dpi):
     latex = normalize_formula(formula).latex
     (drawn,) = render_formulas([latex], style=replace(PAPER, size_pt=10, dpi=dpi))
     reading = reader.read(drawn.pixels)
-    assert reading.unread < MUCH
+    assert reading.unread < UNREAD_LIMIT
     assert reading.tokens.count(r"\frac") == reading.tokens.count("=") == 2
 
 

@@ -3,6 +3,7 @@
 Only these readings are replaced in the scores: which they are is known without the targets, by their length.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -10,13 +11,13 @@ from benchmarks.results.add import text_figures
 from benchmarks.results.mistakes import LIMIT
 from benchmarks.results.store import Run, write_json
 from i2l.dataset.format import DatasetReader
-from i2l.evaluation.read_samples import BatchReader, ReadOptions
+from i2l.evaluation.read_samples import PAPER_READING, BatchReader
 
 RULES: Final = {
-    "as read": ReadOptions(),
-    "guard": ReadOptions(guard=True),
-    "no length norm": ReadOptions(length_penalty=0.0),
-    "both": ReadOptions(guard=True, length_penalty=0.0),
+    "as read": PAPER_READING,
+    "guard": replace(PAPER_READING, guard=True),
+    "no length norm": replace(PAPER_READING, length_penalty=0.0),
+    "both": replace(PAPER_READING, guard=True, length_penalty=0.0),
 }
 
 
@@ -35,7 +36,9 @@ def reread(run: Run, *, model: Path, data: Path, first: int = 0) -> None:
     for name, options in RULES.items():
         tokens = [reading.split() for reading in readings]
         if name != "as read":
-            for index, reading in zip(chosen, BatchReader(model, options).read(images), strict=True):
+            for index, reading in zip(
+                chosen, BatchReader(replace(options, model=model)).read(images), strict=True
+            ):
                 tokens[index] = reading.split()
         rules[name] = {
             "num_tokens": [len(tokens[index]) for index in chosen],
@@ -43,7 +46,7 @@ def reread(run: Run, *, model: Path, data: Path, first: int = 0) -> None:
         }
     content: dict[str, object] = {"num_reread": len(chosen), "rules": rules}
     if first:
-        found = BatchReader(model, RULES["no length norm"]).read(rows.pixels(range(first)))
+        found = BatchReader(replace(RULES["no length norm"], model=model)).read(rows.pixels(range(first)))
         content["first"] = {
             "num_samples": first,
             "num_changed": sum(new != old for new, old in zip(found, readings[:first], strict=True)),

@@ -15,7 +15,7 @@ from i2l.dataset.sources import text_sources
 from i2l.errors import I2LError
 from i2l.evaluation.compare import EvaluationOptions, PairsError
 from i2l.evaluation.judge import try_model
-from i2l.evaluation.read_samples import BatchReader, ReadingLog, ReadOptions, find_pictures, load_split
+from i2l.evaluation.read_samples import PAPER_READING, BatchReader, ReadingLog, find_pictures, load_split
 from i2l.evaluation.results import save_results
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.reader import Reader
@@ -72,15 +72,21 @@ def random_images(num_images):
 def test_batches_change_no_reading(checkpoint):
     path = checkpoint(Vocabulary.from_formula_tokens(TOKENS))
     images = random_images(7)
-    singly = BatchReader(path, ReadOptions(beam_width=2, batch_size=1, device="cpu")).read(images)
-    together = BatchReader(path, ReadOptions(beam_width=2, batch_size=4, device="cpu")).read(images)
+    singly = BatchReader(replace(PAPER_READING, model=path, beam_width=2, batch_size=1, device="cpu")).read(
+        images
+    )
+    together = BatchReader(replace(PAPER_READING, model=path, beam_width=2, batch_size=4, device="cpu")).read(
+        images
+    )
     assert singly == together
     assert len(set(singly)) > 1
     assert all(set(reading.split()) <= set(TOKENS) for reading in singly)
 
 
 def test_an_image_that_does_not_fit_gives_nothing(checkpoint):
-    reader = BatchReader(checkpoint(Vocabulary.from_formula_tokens(TOKENS)), ReadOptions(beam_width=1))
+    reader = BatchReader(
+        replace(PAPER_READING, model=checkpoint(Vocabulary.from_formula_tokens(TOKENS)), beam_width=1)
+    )
     images = [*random_images(1), np.zeros((65, 10), np.uint8), np.zeros((10, 97), np.uint8)]
     assert [reader.fits(pixels) for pixels in images] == [True, False, False]
     assert reader.read(images)[1:] == ["", ""]
@@ -89,7 +95,7 @@ def test_an_image_that_does_not_fit_gives_nothing(checkpoint):
 def test_hashes_tell_models_apart(checkpoint):
     vocabulary = Vocabulary.from_formula_tokens(TOKENS)
     hashes = [
-        BatchReader(path, ReadOptions()).describe()["sha256"]
+        BatchReader(replace(PAPER_READING, model=path)).describe()["sha256"]
         for path in (checkpoint(vocabulary, 0), checkpoint(vocabulary, 1), checkpoint(vocabulary, 1))
     ]
     assert hashes[0] != hashes[1]
@@ -104,8 +110,8 @@ def test_trial_on_a_dataset(checkpoint, small_build, tmp_path):
     samples = replace(
         samples, names=[*samples.names, "wide:1"], targets=[*samples.targets, "W"], num_unreadable=1
     )
-    read_options = ReadOptions(beam_width=1, device="cpu")
-    reader = BatchReader(checkpoint(dataset.vocabulary), read_options)
+    read_options = replace(PAPER_READING, beam_width=1, device="cpu")
+    reader = BatchReader(replace(read_options, model=checkpoint(dataset.vocabulary)))
     trial = try_model(
         reader,
         samples,
@@ -141,7 +147,9 @@ def test_pictures_are_read_as_by_the_reader(checkpoint, tmp_path):
     path = checkpoint(Vocabulary.from_formula_tokens(TOKENS))
     draw_pictures(tmp_path / "pictures", 6)
     pictures = sorted((tmp_path / "pictures").iterdir())
-    ours = BatchReader(path, ReadOptions(beam_width=3, batch_size=4, device="cpu")).read_pictures(pictures)
+    ours = BatchReader(
+        replace(PAPER_READING, model=path, beam_width=3, batch_size=4, device="cpu")
+    ).read_pictures(pictures)
     readings = Reader(path, beam_width=3, guard=False, batch_size=2).read_many(pictures)
     assert ours == [" ".join(reading.tokens) for reading in readings]
 
@@ -154,9 +162,9 @@ def test_trial_on_a_folder(checkpoint, tmp_path):
     names = ["0.png", "broken.png", "nowhere.png", "1.png", "2.png"]
     labels = tmp_path / "labels.tsv"
     labels.write_text("".join(f"{name}\tx + a\n" for name in names))
-    read_options = ReadOptions(beam_width=1, device="cpu")
+    read_options = replace(PAPER_READING, beam_width=1, device="cpu")
     trial = try_model(
-        BatchReader(checkpoint(Vocabulary.from_formula_tokens(TOKENS)), read_options),
+        BatchReader(replace(read_options, model=checkpoint(Vocabulary.from_formula_tokens(TOKENS)))),
         find_pictures(folder, labels),
         out=tmp_path / "out",
         options=EvaluationOptions(canonical=False, render=False, rounds=10, jobs=1),

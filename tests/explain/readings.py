@@ -5,7 +5,7 @@ from PIL import Image
 
 from i2l.explain.attention import Placement
 from i2l.explain.explanation import build_explanation
-from i2l.images.canvas import place_on_canvas
+from i2l.images.prepare import place_on_canvas
 from i2l.model.calstm.config import CalstmConfig
 
 CONFIG = CalstmConfig(height_px=64, width_px=320)

@@ -114,7 +114,7 @@ def test_boxes_go_to_the_canvas_and_back(placement, corners):
 
 
 def test_training_images_are_placed_as_the_canvas_places_them():
-    from i2l.images.canvas import place_on_canvas
+    from i2l.images.prepare import place_on_canvas
 
     image = np.zeros((21, 50), np.uint8)
     canvas = place_on_canvas([image], canvas_shape=SMALL.canvas_shape)[0]

@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 from i2l.explain.attention import Placement
 from i2l.explain.explanation import explain_image
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.images.canvas import place_on_canvas
-from i2l.images.prepare import prepare_image
+from i2l.images.prepare import place_on_canvas, prepare_image
 from i2l.inference.boxes import attention_boxes, find_ink
 from i2l.inference.reader import Reader
 from i2l.model.calstm.config import CalstmConfig

@@ -6,8 +6,8 @@ import torch
 
 from i2l.explain.explanation import find_alternatives, replay_tokens
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.inference.backends import TorchBackend
 from i2l.inference.decoding import BeamOptions, beam_search
+from i2l.inference.torch_backend import TorchBackend
 from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.network import Recognizer
 

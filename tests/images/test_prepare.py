@@ -7,10 +7,9 @@ import pytest
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 from i2l.errors import I2LError
-from i2l.images.canvas import ImageTooLargeError
 from i2l.images.ink import extract_ink
 from i2l.images.open import EmptyImageError
-from i2l.images.prepare import NotAFormulaError, PreparedImage, prepare_image
+from i2l.images.prepare import ImageTooLargeError, NotAFormulaError, PreparedImage, prepare_image
 
 CANVAS = (130, 1090)
 
@@ -277,3 +276,56 @@ def test_grey_of_any_depth(levels):
 def test_a_scale_that_is_none(scale):
     with pytest.raises(I2LError, match="above 0"):
         prepared(draw("abc"), scale=scale)
+
+
+def page(left=70, top=40, size=(420, 200)):
+    """A formula somewhere on a page, with another one below it."""
+    image = Image.new("RGB", size, (255, 255, 255))
+    image.paste(draw(), (left, top))
+    image.paste(draw("a-b"), (left + 20, top + 80))
+    return image
+
+
+@pytest.mark.parametrize("region", [(60, 30, 260, 100), (60.5, 30.2, 259.5, 99.3)])
+def test_a_region_is_read_as_a_picture_of_its_own(region):
+    image = page()
+    result = prepared(image, region=region)
+    alone = prepared(image.crop((60, 30, 260, 100)))
+    np.testing.assert_array_equal(result.pixels, alone.pixels)
+    np.testing.assert_array_equal(result.pixels, REFERENCE)
+    assert (result.left_px, result.top_px) == (alone.left_px + 60, alone.top_px + 30)
+    assert result.file_size_px == image.size
+    box = (1.0, 2.0, 5.0, 9.0)
+    assert result.from_file(result.to_file(box)) == pytest.approx(box)
+
+
+def test_a_region_beyond_the_edges_is_cut_there():
+    image = page()
+    whole, around = prepared(image), prepared(image, region=(-50, -3, 9000, 201))
+    np.testing.assert_array_equal(whole.pixels, around.pixels)
+    assert (whole.left_px, whole.top_px) == (around.left_px, around.top_px)
+
+
+@pytest.mark.parametrize(
+    "region", [(500, 0, 600, 50), (10, 10, 10, 50), (50, 60, 40, 90), (-9, 0, 0, 50), (0, 0, math.nan, 9)]
+)
+def test_a_region_that_holds_nothing_is_refused(region):
+    with pytest.raises(I2LError, match="region"):
+        prepared(page(), region=region)
+    with pytest.raises(EmptyImageError):
+        prepared(page(), region=(0, 0, 30, 30))
+
+
+def test_a_region_of_a_large_page_keeps_its_resolution():
+    large = page(left=1900, top=1500, size=(3000, 2400))
+    result = prepared(large, region=(1890, 1490, 2090, 1560))
+    np.testing.assert_array_equal(result.pixels, REFERENCE)
+    assert prepared(large.crop((1890, 1490, 2090, 1560))).left_px + 1890 == result.left_px
+
+
+def test_the_turn_of_a_camera_comes_before_the_region():
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    file = io.BytesIO()
+    page().rotate(90, expand=True).save(file, "PNG", exif=exif)
+    np.testing.assert_array_equal(prepared(file.getvalue(), region=(60, 30, 260, 100)).pixels, REFERENCE)

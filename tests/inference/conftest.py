@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from i2l.config import ObjectiveConfig, TrainConfig
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.images.canvas import place_on_canvas
+from i2l.images.prepare import place_on_canvas
 from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.network import Recognizer
 from i2l.model.checkpoint import save_checkpoint

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from i2l.inference import backends
-from i2l.inference.backends import OnnxBackend
+from i2l.inference import onnx_backend
+from i2l.inference.onnx_backend import OnnxBackend
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def loaded(monkeypatch):
         sessions.append(path)
         return SimpleNamespace(path=path)
 
-    monkeypatch.setattr(backends.onnxruntime, "InferenceSession", load)
+    monkeypatch.setattr(onnx_backend.onnxruntime, "InferenceSession", load)
     return sessions
 
 

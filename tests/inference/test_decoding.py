@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from i2l.inference.decoding import BeamOptions, NumpyArrays, TorchArrays, beam_search
+from i2l.inference.decoding import BeamOptions, BeamSearch, NumpyArrays, beam_search
+from i2l.inference.torch_backend import TorchArrays
 from tests.inference.toy import (
     EOS,
     ToyModel,
@@ -137,3 +138,42 @@ def test_more_hypotheses_than_there_are():
     model = ToyModel(vocab_size=3, seed=0)  # eos, bos and one word
     (hypotheses,) = search(model, images(1), width=10, max_steps=3, n_best=10)
     assert sorted(len(h.token_ids) for h in hypotheses) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("arrays", [NUMPY, TORCH], ids=["numpy", "torch"])
+@pytest.mark.parametrize("width", [1, 4])
+def test_a_driver_elsewhere_finds_the_same(arrays, width):
+    """The search has no model: who drives it gets plain numbers, and has memory and state to itself."""
+    model = ToyModel(vocab_size=9, units=6, seed=4)
+    pictures = images(30, units=6)
+    options = BeamOptions(width=width, max_steps=60, others=2)
+    search = BeamSearch(len(pictures), arrays=arrays, options=options)
+    memory = {"features": pictures}
+    state = model.start(memory)
+    seen = set()
+    while search.wanted is not None:
+        wanted = search.wanted
+        token_ids, kept, rows = (
+            None if part is None else np.array(arrays.numpy(part).tolist(), np.int64)
+            for part in (wanted.token_ids, wanted.images, wanted.rows)
+        )
+        if kept is not None:
+            memory = {"features": memory["features"][kept]}
+        if rows is not None:
+            state = {"hidden": state["hidden"][rows]}
+        seen.add(len(memory["features"]))
+        logits, state, attention = model.step(memory, state, token_ids)
+        search.feed(arrays.floats(logits), arrays.floats(attention))
+    expected = beam_search(model, model.memory(pictures), arrays=NUMPY, options=options)
+    assert len(seen) > 1, "images that are done are taken off"
+    for ours, theirs in zip(search.found, expected, strict=True):
+        assert [one.token_ids for one in ours] == [one.token_ids for one in theirs]
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(one.attention, other.attention, atol=1e-4)
+            np.testing.assert_array_equal(one.likeliest, other.likeliest)
+
+
+def test_a_search_without_steps_wants_nothing():
+    search = BeamSearch(2, arrays=NUMPY, options=BeamOptions(max_steps=0))
+    assert search.wanted is None
+    assert search.found == [[], []]

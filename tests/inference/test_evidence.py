@@ -5,9 +5,9 @@ import pytest
 
 from i2l.formulas.spelling import picture_of
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.inference.alternatives import is_formula, token_alternatives
 from i2l.inference.confidence import MAX_LEAD, TokenLooks, gather_evidence
 from i2l.inference.decoding import Hypothesis
+from i2l.inference.reading import is_formula, token_alternatives
 
 VOCABULARY = Vocabulary.from_formula_tokens(
     ["a", "b", "x", "2", "+", "=", "{", "}", "^", "_", r"\,", r"\ne", r"\neq", r"\times", r"\frac", "("]

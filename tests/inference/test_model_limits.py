@@ -1,17 +1,20 @@
 """Longest formula, canvas and scale are saved with a model, and who asks for more is told so at the door."""
 
+import dataclasses
+
+import numpy as np
 import pytest
 import torch
 
 from i2l.config import ConfigError
 from i2l.errors import I2LError
-from i2l.images.prepare import MAX_SHRINK, REFERENCE_DPI
+from i2l.images.prepare import MAX_SHRINK, REFERENCE_DPI, ImageTooLargeError
 from i2l.inference.export import ExportError, export_model
 from i2l.inference.model_folder import find_model, read_model_folder
 from i2l.inference.reader import Reader
 from i2l.model.checkpoint import load_network
 from i2l.model.config import model_preset
-from tests.inference.conftest import CONFIG
+from tests.inference.conftest import CONFIG, draw_formula
 
 TINY = {
     "height_px": 64,
@@ -72,3 +75,22 @@ def test_limits_that_make_no_sense_are_refused():
     for name, value in wrong.items():
         with pytest.raises(ConfigError, match=name):
             model_preset("nopool", **{name: value})
+
+
+def test_a_reader_prepares_pictures_as_the_limits_of_its_model_say(checkpoint):
+    reader = Reader(checkpoint)
+    picture = draw_formula("a + b + c = x")
+    usual = reader.prepare(picture)[-1]
+    config = dataclasses.replace(CONFIG, dpi=100.0, scale_step=1.5)
+    reader.model = dataclasses.replace(reader.model, config=config)
+    forms = reader.prepare(picture)
+    assert forms[-1].scale < 0.6 * usual.scale
+    scales = sorted(form.scale for form in forms)
+    assert scales[-1] / scales[0] == pytest.approx(1.5**2)
+    wide = np.tile(picture, (1, 2))
+    config = dataclasses.replace(CONFIG, max_shrink=0.1)
+    reader.model = dataclasses.replace(reader.model, config=config)
+    assert reader.prepare(wide)
+    reader.model = dataclasses.replace(reader.model, config=dataclasses.replace(CONFIG, max_shrink=1.0))
+    with pytest.raises(ImageTooLargeError):
+        reader.prepare(wide)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from i2l import I2LError, ImageError, NotAFormulaError, Reader
 from i2l.cli import app
 from i2l.images.ink import MAX_DEEP_SHARE, deep_share
-from i2l.inference.reader import find_nonsense
+from i2l.inference.reading import find_nonsense
 from tests.images.other_pictures import KINDS, other_pictures
 from tests.inference.conftest import draw_formula
 

@@ -216,7 +216,7 @@ def test_several_processes(folder, exported):
 
 def test_a_doubtful_reading_is_printed_with_a_warning(run, folder, monkeypatch):
     assert run(folder / "3.png").stderr == ""
-    monkeypatch.setattr(sys.modules["i2l.cli.read"], "DOUBTFUL", 1.1)
+    monkeypatch.setattr(sys.modules["i2l.cli.read"], "DOUBTFUL_CONFIDENCE", 1.1)
     result = run(folder / "0.png", folder / "3.png")
     assert result.exit_code == 0
     assert [line.partition(": ")[2] for line in result.stdout.splitlines()] == ["a", "x^{2} = y"]
@@ -229,3 +229,25 @@ def test_json_has_one_form(run, folder):
     result = run(folder / "0.png", "--json", "--format", "tokens")
     assert isinstance(result.exception, I2LError)
     assert "leave out" in str(result.exception)
+
+
+def test_a_region(run, folder, tmp_path):
+    drawing = Image.open(folder / "3.png")
+    page = Image.new("L", (drawing.width + 200, drawing.height + 150), 255)
+    page.paste(drawing, (120, 90))
+    page.paste(0, (0, 0, 60, 60))
+    page.save(tmp_path / "page.png")
+    region = f"120,90,{drawing.width},{drawing.height}"
+    result = run(tmp_path / "page.png", "--region", region, "--json")
+    reading = json.loads(result.stdout)
+    assert reading["latex"] == "x^{2} = y"
+    assert reading["size"] == [page.width, page.height]
+    assert all(token["box"] is None or token["box"][0] >= 120 for token in reading["tokens"])
+    assert "holds nothing" in run(tmp_path / "page.png", "--region", "0,999,5,5").stderr
+
+
+@pytest.mark.parametrize("region", ["1,2,3", "a,b,c,d", "1 2 3 4", ""])
+def test_a_region_is_four_numbers(run, folder, region):
+    failure = run(folder / "0.png", "--region", region).exception
+    assert isinstance(failure, I2LError)
+    assert "X,Y,W,H" in str(failure)

@@ -1,3 +1,5 @@
+import dataclasses
+import inspect
 import io
 import json
 import re
@@ -16,10 +18,10 @@ from i2l.errors import I2LError
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.spelling import picture_of
 from i2l.images.open import NotAnImageError
-from i2l.inference.alternatives import MIN_PROBABILITY, is_formula
 from i2l.inference.model_folder import ModelError
+from i2l.inference.options import ReadingOptions
 from i2l.inference.reader import Reader
-from i2l.inference.reading import Reading
+from i2l.inference.reading import MIN_PROBABILITY, Reading, is_formula
 from i2l.model.checkpoint import load_network, save_checkpoint
 from tests.inference.conftest import CONFIG, FORMULAS, draw_formula
 
@@ -48,7 +50,7 @@ def test_public_names():
 
 
 def test_the_reader_loads_nothing_heavy():
-    code = "import sys, i2l.inference.reader, i2l.inference.many, i2l.inference.reading; print(*sys.modules)"
+    code = "import sys, i2l.inference.reader, i2l.inference.onnx_backend; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout.split()
@@ -224,9 +226,9 @@ def test_of_two_scales_the_surer_one_is_taken(reader, monkeypatch):
     """Half the size is hard to read: the model itself decides which form of the image to believe."""
     picture = draw_formula("y = x ^ { 2 } + c")
     right, wrong = (reader.prepare(picture, scale=scale)[0] for scale in (1.0, 0.55))
-    monkeypatch.setattr("i2l.inference.reader.SURE", 1.1)
+    monkeypatch.setattr("i2l.inference.policy.SURE_PROBABILITY", 1.1)
     for forms in ([right, wrong], [wrong, right]):
-        monkeypatch.setattr(reader, "prepare", lambda source, scale, forms=forms: forms)
+        monkeypatch.setattr(reader, "prepare", lambda source, scale, region, forms=forms: forms)
         assert reader.read(picture).formula == "y = x ^ { 2 } + c"
         assert reader.read_many([picture])[0].formula == "y = x ^ { 2 } + c"
 
@@ -244,15 +246,15 @@ def test_a_sure_reading_stands(reader, monkeypatch, sure, n_best, searched):
     forms = [reader.prepare(picture, scale=scale)[0] for scale in (0.9, 1.0)]
     seen = []
     reader = reader.with_options(beam_width=5, n_best=n_best)
-    search = reader._search
+    search = reader._policy._search
 
-    def watch(inks, options):
+    def watch(inks, options, backend):
         seen.extend((ink.image.scale, options.width) for ink in inks)
-        return search(inks, options)
+        return search(inks, options, backend)
 
-    monkeypatch.setattr(reader, "prepare", lambda source, scale: forms)
-    monkeypatch.setattr(reader, "_search", watch)
-    monkeypatch.setattr("i2l.inference.reader.SURE", sure)
+    monkeypatch.setattr(reader, "prepare", lambda source, scale, region: forms)
+    monkeypatch.setattr(reader._policy, "_search", watch)
+    monkeypatch.setattr("i2l.inference.policy.SURE_PROBABILITY", sure)
     assert reader.read(picture).formula == "y = x ^ { 2 } + c"
     assert seen == searched
     assert reader.read_many([picture, picture])[1].formula == "y = x ^ { 2 } + c"
@@ -333,6 +335,45 @@ def test_a_folder_is_read_whole(reader, tmp_path):
     for one in (str(tmp_path / "0.png"), (tmp_path / "0.png").read_bytes(), draw_formula("a")):
         with pytest.raises(I2LError, match="give a list of images"):
             reader.read_many(one)
+
+
+def test_a_region_of_a_page(reader):
+    """Boxes and sizes are those of the page; what stands beside the region does not matter."""
+    drawing = draw_formula("x ^ { 2 } = y")
+    height, width = drawing.shape
+    sheet = np.full((3 * height, 2 * width + 60), 255, np.uint8)
+    sheet[height : 2 * height, 50 : 50 + width] = drawing
+    sheet[:height, -40:] = 0
+    region = (50, height, 50 + width, 2 * height)
+    alone, reading = reader.read(drawing, scale=1), reader.read(sheet, scale=1, region=region)
+    assert reading.formula == alone.formula == "x ^ { 2 } = y"
+    assert reading.prepared.file_size_px == sheet.shape[::-1]
+    assert reading.to_dict()["size"] == list(sheet.shape[::-1])
+    for box, other in zip(reading.boxes, alone.boxes, strict=True):
+        if other is None:
+            assert box is None
+        else:
+            left, top, right, bottom = other
+            assert box == (left + 50, top + height, right + 50, bottom + height)
+    (together,) = reader.read_many([sheet], scale=1, region=region)
+    assert together.boxes == reading.boxes
+    with pytest.raises(I2LError, match="holds nothing of the picture"):
+        reader.read(sheet, region=(0, 900, 10, 910))
+
+
+def test_one_object_has_all_that_a_reader_can_be_told(checkpoint):
+    arguments = set(inspect.signature(Reader).parameters)
+    fields = {field.name: field.default for field in dataclasses.fields(ReadingOptions)}
+    assert set(fields) == arguments | {"length_penalty"}
+    for name, parameter in inspect.signature(Reader).parameters.items():
+        assert parameter.default == fields[name], name
+    options = ReadingOptions(model=checkpoint, beam_width=2, guard=False)
+    reader = Reader.from_options(options)
+    assert reader.options == options == Reader(checkpoint, beam_width=2, guard=False).options
+    changed = reader.with_options(n_best=2, check=False).options
+    assert changed == replace(options, n_best=2, check=False)
+    with pytest.raises(I2LError, match="at least 1"):
+        Reader.from_options(ReadingOptions(model=checkpoint, batch_size=-1))
 
 
 def test_a_reading_is_shown_in_a_line(reading):

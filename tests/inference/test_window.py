@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from i2l.images.canvas import WHITE
+from i2l.images.prepare import WHITE
 from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.encoder import Encoder
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from i2l.config import ConfigError, ObjectiveConfig
-from i2l.images.canvas import FAINT, place_on_canvas
+from i2l.images.prepare import FAINT, place_on_canvas
 from i2l.model.config import model_preset
 from i2l.model.network import guidance_loss
 from i2l.model.pinpoint.config import PinpointConfig

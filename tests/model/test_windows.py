@@ -4,8 +4,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from i2l.images.canvas import ImageTooLargeError
-from i2l.images.canvas import place_on_canvas as place_arrays
+from i2l.images.prepare import ImageTooLargeError
+from i2l.images.prepare import place_on_canvas as place_arrays
 from i2l.model.config import model_preset
 from i2l.model.windows import assign_windows, centred_windows, crop_window, gather_windows
 

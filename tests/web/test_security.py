@@ -10,8 +10,8 @@ import httpx2
 import pytest
 
 from i2l.errors import I2LError
-from i2l.images.canvas import ImageTooLargeError
 from i2l.images.open import ImageError
+from i2l.images.prepare import ImageTooLargeError
 from i2l.web import routes, worker, workers
 from i2l.web.app import create_app
 from i2l.web.security import LOOPBACK, ProblemError, check_token, require_usable_token

@@ -96,10 +96,14 @@ def evaluate(
         require_boxes(data, split)
     with EvaluationProgress() as progress:
         if model is not None:
-            from i2l.evaluation.read_samples import BatchReader, ReadOptions
+            from i2l.evaluation.read_samples import BatchReader
+            from i2l.inference.options import ReadingOptions
 
-            reading = ReadOptions(beam_width=beam_width, guard=guard, batch_size=batch_size, device=device)
-            reader = BatchReader(model, reading)
+            reader = BatchReader(
+                ReadingOptions(
+                    model=model, beam_width=beam_width, guard=guard, batch_size=batch_size, device=device
+                )
+            )
             samples = _find_samples(reader, data, split, images, labels, limit, jobs)
             trial = _try_model(reader, samples, out, sweep or [], sweep_samples, options, progress)
             if localization and data is not None:

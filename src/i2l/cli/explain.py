@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from i2l.errors import I2LError
-from i2l.inference import BEAM_WIDTH
+from i2l.inference.options import BEAM_WIDTH, ReadingOptions
 
 if TYPE_CHECKING:
     from i2l.explain.explanation import Explanation
@@ -68,7 +68,7 @@ def explain(
     from i2l.files import atomic_write
     from i2l.inference.reader import Reader
 
-    reader = Reader(model, beam_width=beam_width, guard=guard)
+    reader = Reader.from_options(ReadingOptions(model=model, beam_width=beam_width, guard=guard))
     explanation = explain_image(reader, image, title=image.name, scale=scale, share=share)
     content = _draw(explanation, out.suffix.lower(), boxes, spread)
     with atomic_write(out, "wb") as file:

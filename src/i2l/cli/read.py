@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from i2l.errors import I2LError, require_extra
-from i2l.inference import BEAM_WIDTH
+from i2l.inference.options import BEAM_WIDTH, ReadingOptions
 
 if TYPE_CHECKING:
     from i2l.images.open import ImageSource
     from i2l.inference.reading import Reading
 
 OutputFormat = Literal["latex", "tokens", "display", "inline", "mathml"]
-MANY = 8  # images from which on there is a progress bar
-DOUBTFUL = 0.5  # confidence below which a person should look
+PROGRESS_FROM_IMAGES = 8  # with fewer there is no progress bar
+DOUBTFUL_CONFIDENCE = 0.5  # below it a person should look
 
 
 def read(
@@ -58,6 +58,13 @@ def read(
     scale: Annotated[
         float | None, typer.Option(help="Enlarge images by this instead of estimating it.")
     ] = None,
+    region: Annotated[
+        str | None,
+        typer.Option(
+            help="Read only this part of each image: its left and top edge, width and height, in pixels.",
+            metavar="X,Y,W,H",
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads a process; all if not given.")] = None,
     clipboard: Annotated[bool, typer.Option("--clipboard", help="Read the image on the clipboard.")] = False,
@@ -74,9 +81,11 @@ def read(
 
         i2l read scans/ --json --jobs 4 > readings.jsonl
 
+        i2l read page.png --region 120,310,840,95
+
         xclip -selection clipboard -t image/png -o | i2l read --copy
     """
-    from i2l.inference.many import read_all
+    from i2l.inference.reader import read_in_chunks
 
     if output == "mathml":
         require_extra("latex2mathml", "mathml")
@@ -90,16 +99,22 @@ def read(
     if not sources:
         raise I2LError("Nothing to read: name files or folders, pipe an image in, or use --clipboard.")
     named = len(sources) > 1 if names is None else names
-    options = {
-        "model": model,
-        "beam_width": max(beam_width, n_best),
-        "n_best": n_best,
-        "guard": guard,
-        "check": check,
-        "threads": threads,
-    }
+    options = ReadingOptions(
+        model=model,
+        beam_width=max(beam_width, n_best),
+        n_best=n_best,
+        guard=guard,
+        check=check,
+        threads=threads,
+    )
+    readings = read_in_chunks(
+        [source for _, source in sources],
+        options,
+        scale=scale,
+        region=_parse_region(region) if region is not None else None,
+        jobs=jobs,
+    )
     printed, failed = [], 0
-    readings = read_all([source for _, source in sources], options, jobs=jobs, scale=scale)
     for (name, _), reading in zip(sources, _watched(readings, len(sources)), strict=True):
         try:
             if isinstance(reading, I2LError):
@@ -123,7 +138,7 @@ def read(
 
 
 def _find_images(names: list[str]) -> "list[tuple[str, ImageSource]]":
-    """Give each image with its name: files as they are, folders sorted, globs as Python expands them."""
+    """Return each image with its name: files as they are, folders sorted, globs as Python expands them."""
     found: list[tuple[str, ImageSource]] = []
     for name in names:
         path = Path(name)
@@ -150,9 +165,22 @@ def _read_stdin() -> bytes:
 
 
 def _from_pipe() -> "list[tuple[str, ImageSource]]":
-    """Give the image on standard input, if something other than a person is there, and not silent."""
+    """Return the image on standard input, if something other than a person is there, and not silent."""
     content = b"" if sys.stdin is None or sys.stdin.isatty() else _read_stdin()
     return [("-", content)] if content else []
+
+
+def _parse_region(text: str) -> tuple[float, float, float, float]:
+    """Turn X,Y,W,H into left, top, right and bottom.
+
+    Raises:
+        I2LError: if these are not four numbers.
+    """
+    try:
+        left, top, width, height = map(float, text.split(","))
+    except ValueError:
+        raise I2LError(f"--region is X,Y,W,H in pixels, such as 100,250,640,90; not {text}.") from None
+    return left, top, left + width, top + height
 
 
 def _with_name(name: str, text: str) -> str:
@@ -168,7 +196,7 @@ def _from_clipboard() -> "list[tuple[str, ImageSource]]":
 
 def _watched(readings: "Iterator[Reading | I2LError]", total: int) -> "Iterator[Reading | I2LError]":
     """Show progress on stderr if there are many and a person watches."""
-    if total < MANY or not sys.stderr.isatty():
+    if total < PROGRESS_FROM_IMAGES or not sys.stderr.isatty():
         yield from readings
         return
     from rich.console import Console
@@ -179,13 +207,13 @@ def _watched(readings: "Iterator[Reading | I2LError]", total: int) -> "Iterator[
 
 def _doubt(reading: "Reading") -> str | None:
     """Say what a person should know before using a reading."""
-    from i2l.inference.boxes import MUCH
+    from i2l.inference.boxes import UNREAD_LIMIT
 
     if not reading.finished:
         return "cut at the limit of tokens; is it one formula?"
-    if reading.unread >= MUCH:
+    if reading.unread >= UNREAD_LIMIT:
         return f"{reading.unread:.0%} of the ink was not read; is it one formula?"
-    if reading.confidence < DOUBTFUL:
+    if reading.confidence < DOUBTFUL_CONFIDENCE:
         return f"confidence {reading.confidence:.2f}; compare it with the image."
     return None
 

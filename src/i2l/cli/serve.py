@@ -54,8 +54,8 @@ def serve(
     """
     for module in ("fastapi", "uvicorn", "python_multipart", "prometheus_client"):
         require_extra(module, "serve")
-    from i2l.inference.backends import available_threads
     from i2l.inference.model_folder import find_model
+    from i2l.inference.onnx_backend import available_threads
     from i2l.web.app import is_loopback, run_server
     from i2l.web.security import LOOPBACK, require_usable_token
     from i2l.web.server_state import ServeOptions

@@ -65,7 +65,7 @@ def train(
     require_extra("torch", "train")
     from i2l.dataset.model_view import JoinedDataset
     from i2l.formulas.vocabulary import Vocabulary
-    from i2l.inference.backends import beam_decoder
+    from i2l.inference.torch_backend import beam_decoder
     from i2l.training.run import TrainOptions
     from i2l.training.run import train as run_training
     from i2l.training.settings import parse_changes, resolve_config

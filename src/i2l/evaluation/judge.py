@@ -4,7 +4,7 @@ A model tried on samples: it reads them, is scored, and reads them again disturb
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -151,7 +151,7 @@ def try_model(
 
     Readings are kept in ``out``/readings.jsonl: killed, the same call goes on.
     """
-    about = {"model": reader.describe(), "reading": asdict(reader.options)}
+    about = {"model": reader.describe(), "reading": reader.describe_options()}
     log = ReadingLog(out / "readings.jsonl", reader=about)
     readings, faults = _read(reader, samples, log, progress)
     pairs = Pairs(samples.names, samples.targets, readings, samples.faults | faults)

@@ -12,7 +12,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -26,11 +26,11 @@ from i2l.evaluation.image_match import Pixels
 from i2l.evaluation.results import describe_file, hash_files
 from i2l.evaluation.visual import VisualSample, encode_png
 from i2l.files import CHECKSUMS
-from i2l.images.canvas import FRAME_PX, place_on_canvas
 from i2l.images.open import SUFFIXES, ImageError, ImageSource, open_image
-from i2l.images.prepare import REFERENCE_DPI
+from i2l.images.prepare import FRAME_PX, REFERENCE_DPI, place_on_canvas
 from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
 from i2l.inference.grammar import FormulaGuard
+from i2l.inference.options import ReadingOptions
 from i2l.inference.reader import Reader
 
 _SHOWN_PX: Final = (1600, 400)  # the largest image in a report
@@ -134,33 +134,24 @@ def _encode(image: Pixels | Path, visual: VisualSample) -> bytes:
 _NO_PART: Final = {"training.pt", "metrics.json", "README.md", "calibration.json", CHECKSUMS}
 
 
-@dataclass(frozen=True)
-class ReadOptions:
-    """How a model reads."""
-
-    beam_width: int = 10
-    length_penalty: float = 1.0
-    guard: bool = False  # only formulas that are well-formed
-    batch_size: int = 32
-    device: str = "auto"  # of a checkpoint: auto, cpu or cuda; an exported model runs on the CPU
+PAPER_READING: Final = ReadingOptions(beam_width=10, guard=False, batch_size=32, device="auto")
+_DESCRIBED: Final = ("beam_width", "length_penalty", "guard", "batch_size", "device")  # in a report
 
 
 class BatchReader:
     """A model, and how it reads."""
 
-    def __init__(self, model: Path, options: ReadOptions) -> None:
+    def __init__(self, options: ReadingOptions) -> None:
         """Load an exported model, or a checkpoint (which needs torch).
+
+        The batch size of the options is that of a dataset's images, which are read by the paper's search.
 
         Raises:
             I2LError: if there is none, it is broken, or torch is needed and not installed.
         """
-        self._reader = Reader(
-            model,
-            beam_width=options.beam_width,
-            guard=options.guard,
-            device=_choose_device(options.device),
-        )
+        self._reader = Reader.from_options(replace(options, batch_size=None))
         self.model = self._reader.model
+        self._batch_size = options.batch_size or self.model.backend.batch_size
         self._guard = FormulaGuard(self.model.vocabulary) if options.guard else None
         self._beam = BeamOptions(
             width=options.beam_width,
@@ -175,6 +166,10 @@ class BatchReader:
         """Where the model is, and a hash of all that makes it read as it does."""
         files = [path for path in self.path.iterdir() if path.is_file() and path.name not in _NO_PART]
         return {"path": str(self.path), "sha256": hash_files(files)}
+
+    def describe_options(self) -> dict[str, Any]:
+        """How it reads, as far as that changes what is read."""
+        return {name: getattr(self.options, name) for name in _DESCRIBED}
 
     def fits(self, pixels: Pixels) -> bool:
         """Whether the canvas has room for an image."""
@@ -202,8 +197,8 @@ class BatchReader:
         order = sorted(range(len(images)), key=lambda index: images[index].shape[::-1])  # alike ones together
         found: dict[int, Hypothesis] = {}
         backend, canvas_shape = self.model.backend, self.model.config.canvas_shape
-        for start in range(0, len(order), self.options.batch_size):
-            batch = order[start : start + self.options.batch_size]
+        for start in range(0, len(order), self._batch_size):
+            batch = order[start : start + self._batch_size]
             canvases = place_on_canvas([images[index] for index in batch], canvas_shape=canvas_shape)
             results = beam_search(
                 backend,
@@ -214,16 +209,6 @@ class BatchReader:
             )
             found |= {index: hypotheses[0] for index, hypotheses in zip(batch, results, strict=True)}
         return [found[index] for index in range(len(images))]
-
-
-def _choose_device(device: str) -> str:
-    if device != "auto":
-        return device
-    try:
-        import torch
-    except ModuleNotFoundError:
-        return "cpu"
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 _SLICE: Final = 256  # images between two writes

@@ -21,9 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from i2l.errors import I2LError
-from i2l.images.canvas import FRAME_PX, centre
 from i2l.images.ink import InkMask as Ink
-from i2l.images.prepare import Box, PreparedImage
+from i2l.images.prepare import FRAME_PX, Box, PreparedImage, centre
 from i2l.inference.boxes import Attention
 from i2l.model.receptive_field import AxisField, ReceptiveField
 

@@ -19,11 +19,10 @@ from PIL import Image
 from i2l.errors import I2LError
 from i2l.explain.attention import Placement
 from i2l.formulas.vocabulary import EOS, Vocabulary
-from i2l.images.canvas import place_on_canvas
 from i2l.images.open import ImageSource, open_image
-from i2l.images.prepare import Box
-from i2l.inference.backends import Backend
+from i2l.images.prepare import Box, place_on_canvas
 from i2l.inference.boxes import DEFAULT_SHARE, Attention, attention_boxes, find_ink, visible_tokens
+from i2l.inference.decoding import Backend
 from i2l.inference.reader import Reader
 from i2l.model.receptive_field import ReceptiveField
 

@@ -44,10 +44,9 @@ from i2l.formulas.commands import (
     SIDE_OPERATORS,
     WIDE_ACCENTS,
 )
-from i2l.images.canvas import place_on_canvas
 from i2l.images.ink import InkMask as Ink
 from i2l.images.ink import find_symbols
-from i2l.images.prepare import Box
+from i2l.images.prepare import Box, place_on_canvas
 from i2l.inference.boxes import Attention, attention_boxes, choose_symbols, find_ink
 from i2l.model.receptive_field import AxisField, ReceptiveField
 

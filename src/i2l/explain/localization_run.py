@@ -26,10 +26,10 @@ from i2l.explain.localization import (
 )
 from i2l.explain.localization_report import localization_section
 from i2l.files import atomic_write
-from i2l.images.canvas import FRAME_PX, place_on_canvas
 from i2l.images.ink import InkMask as Ink
-from i2l.inference.backends import LoadedModel
+from i2l.images.prepare import FRAME_PX, place_on_canvas
 from i2l.inference.boxes import find_ink
+from i2l.inference.model_folder import LoadedModel
 from i2l.model.receptive_field import ReceptiveField
 
 VALIDATION: Final = "val"
@@ -93,13 +93,13 @@ def localize_model(
     others: Iterator[LocalizationSample] = iter(())
     if fitted_on in dataset.splits:
         rows = open_split(
-            dataset, fitted_on, canvas_shape=canvas_shape, dpi=model.dpi, limit=_NUM_FITTED, jobs=jobs
+            dataset, fitted_on, canvas_shape=canvas_shape, dpi=model.limits.dpi, limit=_NUM_FITTED, jobs=jobs
         )
         indices = range(min(len(rows), _NUM_FITTED))
         fit_readings = reader.read(rows.pixels(indices, jobs=jobs))
         others = replay_split(model, rows, fit_readings, jobs=jobs)
     rows = open_split(
-        dataset, split, canvas_shape=canvas_shape, dpi=model.dpi, limit=len(readings), jobs=jobs
+        dataset, split, canvas_shape=canvas_shape, dpi=model.limits.dpi, limit=len(readings), jobs=jobs
     )
     readings = readings[: len(readings) - len(rows.left_out)]  # those of what was left out come last
     samples = replay_split(model, rows, readings, jobs=jobs, progress=progress)

@@ -1,1 +1,1 @@
-"""Formula to image: TeX in a sandbox, pages to pixels, styles, and the box of every token. No torch here."""
+"""Pictures that people bring: opened safely, their ink found, and prepared for a model. Needs only Pillow."""

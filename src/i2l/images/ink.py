@@ -1,16 +1,15 @@
-"""Ink on paper out of any picture: how dark each pixel is against its background, whatever the colours.
+"""Ink on paper out of any picture, the symbols it forms, and whether it is made of strokes at all.
 
-White type on black, blue on yellow, a transparent background, a photograph with a shadow on it: what counts
-is the distance to the background. Black on white comes out exactly as it went in.
+`extract_ink` says how dark each pixel is against its background, whatever the colours. White type on black,
+blue on yellow, a transparent background, a photograph with a shadow on it: what counts is the distance to
+the background. Black on white comes out exactly as it went in.
 
-The symbols on a page, from its ink alone: connected pieces, and pieces that belong together like `=`.
+`find_symbols` finds symbols from ink alone: connected pieces, and pieces that belong together like those of
+`=`. Runs of ink in neighbouring rows that touch, also by a corner, are of one piece. It is done in NumPy,
+since reading must not need SciPy.
 
-In NumPy, since reading must not need SciPy. Runs of ink in neighbouring rows that touch, also by a corner,
-are of one piece.
-
-Whether ink is made of strokes, as formulas are; shades, clouds and solid areas are not.
-
-What the limits rest on is in docs/reading.md.
+`deep_share` and `stroke_likeness` tell strokes, which formulas are made of, from shades, clouds and solid
+areas. What their limits rest on is in docs/reading.md.
 """
 
 import math
@@ -25,15 +24,18 @@ from PIL import Image, ImageChops, ImageFilter
 from i2l.images.open import EmptyImageError
 
 Ink = NDArray[np.uint8]  # 0 is paper, 255 full ink
+InkMask = npt.NDArray[np.bool_]
+Boxes = npt.NDArray[np.int64]  # (N, 4): left, top, right, bottom, half-open
 
+# Finding ink.
 CLEAN_SHARE: Final = 0.4  # of pixels that are exactly paper or full ink, in an image without noise
 EDGE_PX: Final = 3
 EDGE_SHARE: Final = 0.7  # of the edge must be of one colour to be paper
 MIN_CONTRAST: Final = 24
 FULL_CONTRAST: Final = 200  # ink at least this dark is left as it is
-CELL_SHARE: Final = 0.4  # of the root of the picture's shorter side: cells in which light is measured
+CELL_SHARE: Final = 0.4  # side of the cells in which light is measured, over the root of the shorter side
 REACH_CELLS: Final = 4  # strokes are narrower than twice as many cells
-MUCH_GRAIN: Final = 0.15  # of the contrast of ink
+SMOOTHED_GRAIN: Final = 0.15  # of the contrast of ink: grain above it is smoothed
 SMOOTHING: Final = ImageFilter.Kernel((3, 3), (1, 2, 1, 2, 4, 2, 1, 2, 1))
 PEAK_PX: Final = 16  # cells in which the darkness of ink is measured
 PEAK_REACH: Final = 3  # cells to each side that are looked at
@@ -42,9 +44,24 @@ MAX_GAIN: Final = 3  # what is fainter by more is no ink
 NOISY_INK: Final = 40  # in a noisy image, what is fainter is no ink
 SPECK_INK: Final = 16  # mean of a pixel and its neighbours that makes it more than a speck
 
+# Joining pieces to symbols, in pixels of the model's canvas, where a line of symbols is about 30 tall.
+_MAX_GAP_PX: Final = 10  # between bars of one symbol
+_WIDEST_PX: Final = 40  # of such bars; a fraction's bar over a root of its width is another symbol
+_DOT_PX: Final = 6  # of an i or a j, at most; and its gap
+_STEM_PX: Final = 16
+_MAX_PIECES: Final = 2000  # more is grain: every pair of them would take minutes
+_COVERED: Final = 0.8  # of the width of a piece, by another above or below it
+
+# Telling strokes from other ink.
+MAX_DEEP_SHARE: Final = 0.4  # of ink that lies deeper in other ink than strokes do
+MIN_LIKENESS: Final = 0.25  # of ink to the strokes of its picture
+_DEPTH: Final = 0.25  # of the size of a symbol; bold strokes are half as deep
+_NARROW_PX: Final = 12  # a bar that was cropped to its ink
+_WORK_PX: Final = 20  # size of a symbol where this is measured
+
 
 def extract_ink(image: Image.Image) -> Ink:
-    """Give the darkness of each pixel against the background, (H, W).
+    """Return the darkness of each pixel against the background, (H, W).
 
     Raises:
         EmptyImageError: if nothing stands out from the background.
@@ -63,7 +80,7 @@ def extract_ink(image: Image.Image) -> Ink:
 
 
 def image_colours(image: Image.Image) -> NDArray[np.int16]:
-    """Give the channels, (H, W, 1 or 3), with what is transparent as white paper."""
+    """Return the channels, (H, W, 1 or 3), with what is transparent as white paper."""
     mode = image.mode
     if mode.startswith("I") or mode == "F":
         return _wide_grey(np.asarray(image))
@@ -78,7 +95,7 @@ def image_colours(image: Image.Image) -> NDArray[np.int16]:
 
 
 def _background(colours: NDArray[np.int16]) -> NDArray[np.int16]:
-    """Give the colour of the paper: that along the edge if it is one, else the most usual one."""
+    """Return the colour of the paper: that along the edge if it is one, else the most usual one."""
     band = EDGE_PX
     edges = (colours[:band], colours[-band:], colours[:, :band], colours[:, -band:])
     edge = np.concatenate([part.reshape(-1, colours.shape[2]) for part in edges])
@@ -145,7 +162,7 @@ def _close(values: Ink) -> Ink:
 def _without_noise(ink: Ink) -> NDArray[np.int16]:
     """Take off what the paper's own grain amounts to; where that is much, smooth it first."""
     middle, grain, contrast = _measure_grain(ink)
-    if grain > MUCH_GRAIN * contrast:
+    if grain > SMOOTHED_GRAIN * contrast:
         ink = np.asarray(Image.fromarray(ink).filter(SMOOTHING))
         middle, grain, _ = _measure_grain(ink)
     left = np.maximum(ink.astype(np.int16) - np.int16(min(middle + grain + 4, 128)), 0)
@@ -161,7 +178,7 @@ def _without_noise(ink: Ink) -> NDArray[np.int16]:
 
 
 def _local_peaks(ink: NDArray[np.int16], peak: int) -> NDArray[np.int32]:
-    """Give how dark full ink is around each place: type on a dark ground fades where the light does."""
+    """Return how dark full ink is around each place: type on a dark ground fades where the light does."""
     height, width = ink.shape
     rows, columns = -(-height // PEAK_PX), -(-width // PEAK_PX)
     padded = np.zeros((rows * PEAK_PX, columns * PEAK_PX), dtype=np.int16)
@@ -179,7 +196,7 @@ def _local_peaks(ink: NDArray[np.int16], peak: int) -> NDArray[np.int32]:
 
 
 def _measure_grain(ink: Ink) -> tuple[int, int, int]:
-    """Give the middle darkness of the paper, how far above it the grain reaches, and how far the ink does."""
+    """Return how dark paper is in the middle, and how much darker its grain and the ink reach."""
     counts = np.bincount(ink.ravel(), minlength=256)
     middle = _rank(counts, 0.5)
     distances = np.bincount(np.abs(np.arange(256) - middle), weights=counts, minlength=256)
@@ -187,13 +204,13 @@ def _measure_grain(ink: Ink) -> tuple[int, int, int]:
 
 
 def _rank(counts: NDArray[np.generic], share: float) -> int:
-    """Give the value that a share of the counted values does not exceed."""
+    """Return the value that a share of the counted values does not exceed."""
     sums = np.cumsum(counts)
     return int(np.searchsorted(sums, share * sums[-1]))
 
 
 def ink_bounds(ink: Ink) -> tuple[int, int, int, int]:
-    """Give left, top, right, bottom (half-open) of all ink.
+    """Return left, top, right, bottom (half-open) of all ink.
 
     Raises:
         EmptyImageError: if there is none.
@@ -205,25 +222,13 @@ def ink_bounds(ink: Ink) -> tuple[int, int, int, int]:
     return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
 
 
-InkMask = npt.NDArray[np.bool_]
-Boxes = npt.NDArray[np.int64]  # (N, 4): left, top, right, bottom, half-open
-
-# In pixels of the model's canvas, where a line of symbols is about 30 tall.
-_MAX_GAP_PX: Final = 10  # between bars of one symbol
-_WIDEST_PX: Final = 40  # of such bars; a fraction's bar over a root of its width is another symbol
-_DOT_PX: Final = 6  # of an i or a j, at most; and its gap
-_STEM_PX: Final = 16
-_MAX_PIECES: Final = 2000  # more is grain: every pair of them would take minutes
-_COVERED: Final = 0.8  # of a width
-
-
 def find_symbols(ink: InkMask) -> Boxes:
-    """Give the box of each symbol."""
+    """Return the box of each symbol."""
     return join_pieces(find_pieces(ink))
 
 
 def join_pieces(pieces: Boxes) -> Boxes:
-    """Give the box of each symbol from those of connected pieces of ink.
+    """Return the box of each symbol from those of connected pieces of ink.
 
     Stacked pieces are one symbol if they are about as wide as each other (`=`, `\\leq`) or one is a dot over
     a stem (`i`). Letters that touch are one symbol too.
@@ -252,12 +257,12 @@ def join_pieces(pieces: Boxes) -> Boxes:
 
 
 def find_pieces(ink: InkMask) -> Boxes:
-    """Give the box of each connected piece of ink."""
+    """Return the box of each connected piece of ink."""
     return measure_pieces(ink)[0]
 
 
 def measure_pieces(ink: InkMask) -> tuple[Boxes, npt.NDArray[np.int64]]:
-    """Give the box of each connected piece of ink, and how many pixels it has."""
+    """Return the box of each connected piece of ink, and how many pixels it has."""
     steps = np.diff(np.pad(ink.astype(np.int8), ((0, 0), (1, 1))), axis=1)
     rows, starts = np.nonzero(steps == 1)
     ends = np.nonzero(steps == -1)[1]
@@ -278,7 +283,7 @@ def measure_pieces(ink: InkMask) -> tuple[Boxes, npt.NDArray[np.int64]]:
 def _connect(
     num_items: int, first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Give the number of each item's group, where pairs of items are of one group."""
+    """Return the number of each item's group, where pairs of items are of one group."""
     groups = np.arange(num_items)
     while True:
         lowest = np.minimum(groups[first], groups[second])
@@ -293,7 +298,7 @@ def _connect(
 
 
 def _enclose(boxes: Boxes, group: npt.NDArray[np.int64]) -> Boxes:
-    """Give one box for each group of boxes."""
+    """Return one box for each group of boxes."""
     num_groups = int(group.max(initial=-1)) + 1
     corners = np.full((num_groups, 2), np.iinfo(np.int64).max)
     ends = np.zeros((num_groups, 2), np.int64)
@@ -302,15 +307,8 @@ def _enclose(boxes: Boxes, group: npt.NDArray[np.int64]) -> Boxes:
     return np.concatenate([corners, ends], axis=1)
 
 
-MAX_DEEP_SHARE: Final = 0.4
-MIN_LIKENESS: Final = 0.25
-_DEPTH: Final = 0.25  # of the size of a symbol; bold strokes are half as deep
-_NARROW_PX: Final = 12  # a bar that was cropped to its ink
-_WORK_PX: Final = 20  # size of a symbol where this is measured
-
-
 def deep_share(ink: Ink, *, symbol_px: float) -> float:
-    """Give the share of ink that lies deeper inside other ink than half of a very bold stroke."""
+    """Return the share of ink that lies deeper inside other ink than half of a very bold stroke."""
     ink = _at_work_size(ink, symbol_px)
     radius = _radius(symbol_px)
     deep = _slide(np.pad(ink, radius), radius, np.minimum)[radius:-radius, radius:-radius]
@@ -318,7 +316,7 @@ def deep_share(ink: Ink, *, symbol_px: float) -> float:
 
 
 def stroke_likeness(grey: NDArray[np.uint8], ink: Ink, *, symbol_px: float) -> float:
-    """Give how well ink agrees with the strokes of the picture that it was found in, at most 1.
+    """Return how well ink agrees with the strokes of the picture that it was found in, at most 1.
 
     Strokes are what closing (or, of light ones, opening) fills up: what is darker than all that lies a little
     to either side. A shade has none, wherever its ink was found. The correlation with these is given, and 1
@@ -331,7 +329,7 @@ def stroke_likeness(grey: NDArray[np.uint8], ink: Ink, *, symbol_px: float) -> f
 
 
 def _top_hat(grey: NDArray[np.uint8], radius: int) -> NDArray[np.uint8]:
-    """Give how much darker each pixel is than the least dark way past it on both sides."""
+    """Return how much darker each pixel is than the least dark way past it on both sides."""
     margin = 2 * radius
     padded = np.pad(grey, margin, mode="edge")
     closed = _slide(_slide(padded, radius, np.maximum), radius, np.minimum)
@@ -357,7 +355,7 @@ def _at_work_size(pixels: NDArray[np.uint8], symbol_px: float) -> NDArray[np.uin
 
 
 def _slide(pixels: NDArray[np.uint8], radius: int, choose: np.ufunc) -> NDArray[np.uint8]:
-    """Give for each pixel the least (or most) of the square around it; outside the picture nothing counts."""
+    """Return for each pixel the least (or most) of the square around it; nothing counts from outside."""
     for _ in range(2):
         chosen = pixels.copy()
         for shift in range(1, radius + 1):

@@ -100,7 +100,7 @@ def open_image(source: ImageSource) -> Image.Image:
 
 
 def list_sources(sources: ImageSources) -> list[ImageSource]:
-    """Give many images one by one; a path is that of a folder of images.
+    """List many images; a path is that of a folder of images.
 
     Raises:
         ImageError: if the path is none of a folder, or there is no image in it.
@@ -117,7 +117,7 @@ def list_sources(sources: ImageSources) -> list[ImageSource]:
 
 
 def images_in(folder: Path) -> list[Path]:
-    """Give the images of a folder, in the order of their names.
+    """List the images of a folder, in the order of their names.
 
     Raises:
         ImageError: if there is none.

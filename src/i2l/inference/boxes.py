@@ -1,13 +1,15 @@
-"""A box for each token, from attention alone: the smallest block of cells with enough of it, and its ink.
+"""Where on the canvas each token was read, and how much of the ink was read by none.
 
-Of the symbols that have ink in the block, the box is that of the one nearest to the centre of the block's
-attention. (With attention made up around true boxes, this overlaps them twice as well as all ink in the
-block does: cells are larger than symbols, and symbols do not end where cells do.) How much attention is
-enough is one number for a model, fitted where the true boxes are known. Boxes and ink are on the canvas.
+Attention says where a token was read to within some cells. `smallest_blocks` finds the smallest block of
+cells that holds enough of it; how much is enough is one number for a model, fitted where the true boxes are
+known. `PageInk` has the ink of a prepared image: it shares the ink out among the tokens, by where they looked
+(`i2l.inference.ink_match`), and measures how much of it no token looked at, as a reading that leaves out a
+line may be sure of all it has.
 
-How much of the ink no token looked at: a reading that leaves out a line may be sure of all it has.
-
-The ink of a prepared image, on the canvas: where each token was read, and how much was read by none.
+`attention_boxes` judges attention by itself, token by token: of the symbols that have ink in the block, it
+takes the one nearest to the centre of the block's attention. (With attention made up around true boxes, this
+overlaps them twice as well as all ink in the block does: cells are larger than symbols, and symbols do not
+end where cells do.)
 """
 
 from collections.abc import Sequence
@@ -22,10 +24,9 @@ from numpy.typing import NDArray
 from i2l.formulas.commands import STRUCTURAL
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
-from i2l.images.canvas import FRAME_PX, WHITE, centre
 from i2l.images.ink import Boxes, find_symbols, join_pieces, measure_pieces
 from i2l.images.ink import InkMask as Ink
-from i2l.images.prepare import Box, PreparedImage
+from i2l.images.prepare import FRAME_PX, WHITE, Box, PreparedImage, centre
 from i2l.inference.ink_match import match_ink
 from i2l.model.config import ModelConfig
 from i2l.model.receptive_field import AxisField, ReceptiveField
@@ -97,13 +98,13 @@ def smallest_blocks(attention: Attention, share: float) -> npt.NDArray[np.int64]
 
 
 def _span(used: npt.NDArray[np.bool_], over: int) -> tuple[int, int]:
-    """Give the first line that is used and the one after the last, over an axis; all lines if none is."""
+    """Return the first line that is used and the one after the last along an axis; all if none is used."""
     places = np.flatnonzero(np.any(used, axis=over))
     return (int(places[0]), int(places[-1]) + 1) if len(places) else (0, used.shape[1 - over])
 
 
 def block_box(field: ReceptiveField, block: Sequence[int]) -> Box:
-    """Give a block of cells, by its cores, as a box on the canvas."""
+    """Return a block of cells, by its cores, as a box on the canvas."""
     top, left, bottom, right = block
     return (
         field.columns.core(left)[0],
@@ -116,7 +117,7 @@ def block_box(field: ReceptiveField, block: Sequence[int]) -> Box:
 def attention_boxes(
     attention: Attention, *, field: ReceptiveField, ink: Ink, share: float
 ) -> list[Box | None]:
-    """Give each step's box, half-open; None where the model looked at no ink.
+    """Return each step's box, half-open; None where the model looked at no ink.
 
     Args:
         attention: (T, rows, columns)
@@ -130,7 +131,7 @@ def attention_boxes(
 def choose_symbols(
     attention: Attention, symbols: Boxes, *, field: ReceptiveField, share: float
 ) -> list[Box | None]:
-    """Give for each step the box of the symbol it looked at; arguments as in `attention_boxes`."""
+    """Return for each step the box of the symbol it looked at; arguments as in `attention_boxes`."""
     centres = (symbols[:, :2] + symbols[:, 2:]) / 2
     blocks = smallest_blocks(attention, share).tolist()
     boxes: list[Box | None] = []
@@ -168,7 +169,8 @@ def attention_centres(
     return centres
 
 
-MUCH: Final = 0.02  # of the ink; one of 2,559 validation images had more, and it was misread (docs/LOG.md)
+# Of the ink; one of 2,559 validation images had more unread, and it was misread (docs/LOG.md).
+UNREAD_LIMIT: Final = 0.02
 _LOOKED: Final = 0.1  # of a token's attention, for its cell to count as looked at
 # Each draws a row of letters and is looked at in one place: with one of them nothing can be said.
 _WORDS: Final = frozenset({r"\pmod", r"\bmod", r"\mod", r"\pod"})
@@ -185,7 +187,7 @@ def unread_ink(
     *,
     field: ReceptiveField,
 ) -> float:
-    """Give the share of ink in pieces that no token looked at, neither at their cells nor at the next ones.
+    """Return the share of ink in pieces that no token looked at, neither at their cells nor the next ones.
 
     Args:
         tokens: that were read.
@@ -203,7 +205,7 @@ def unread_ink(
 
 
 def _cells(start: _Integers, end: _Integers, axis: AxisField) -> _Span:
-    """Give the cells of spans of pixels, and one more on either side."""
+    """Return the cells of spans of pixels, and one more on either side."""
     first, last = ((place - axis.core_start_px) // axis.stride_px for place in (start, end - 1))
     return (first - 1).clip(0, axis.num_cells), (last + 2).clip(0, axis.num_cells)
 
@@ -246,7 +248,7 @@ class PageInk:
         return len(join_pieces(self.pieces))
 
     def unread(self, tokens: Sequence[str], attention: NDArray[np.float32]) -> float:
-        """Give the share of ink that a reading leaves out."""
+        """Return the share of ink that a reading leaves out."""
         field = self.config.receptive_field()
         return unread_ink(tokens, attention, self.pieces, self.amounts, field=field)
 

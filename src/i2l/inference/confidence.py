@@ -1,16 +1,15 @@
-"""What speaks for a reading: a few numbers, each of which is the higher the surer the reading should be.
+"""How sure a reading is: what speaks for it, and what a model was told about that on validation data.
 
-The product of all tokens' probabilities alone says little. A long formula has a small one, however right it
-is; and one sign that the model does not know is one low factor among many high ones. So the lowest factors
-are looked at by themselves, and what a token shares with harmless others (a space before it, a brace around
-it, another name of the same sign) counts as its own.
+`Evidence` is a few numbers, each of which is the higher the surer the reading should be. The product of all
+tokens' probabilities alone says little. A long formula has a small one, however right it is; and one sign
+that the model does not know is one low factor among many high ones. So the lowest factors are looked at by
+themselves, and what a token shares with harmless others (a space before it, a brace around it, another name
+of the same sign) counts as its own.
 
-What a model was told about itself on validation data, above all what its confidence means.
-
-What speaks for a reading (`i2l.inference.confidence`) is weighed and summed up in one score by a logistic
-model, whose weights are never negative: what speaks for a reading cannot make it less sure. A rising line
-then maps the score to the share of such readings that are right. `i2l.explain.model_fit` fits both.
-Files from before have no weights: their score is the probability that the model gives a reading.
+`Calibration` maps evidence to a confidence. A logistic model, whose weights are never negative, sums the
+evidence up in one score: what speaks for a reading cannot make it less sure. A rising line then maps the
+score to the share of such readings that are right. `i2l.explain.model_fit` fits both. Files from before have
+no weights: their score is the probability that the model gives a reading.
 """
 
 import json
@@ -27,7 +26,7 @@ from i2l.errors import I2LError
 from i2l.files import atomic_write
 from i2l.formulas.spelling import SILENT, look_of
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.inference.boxes import MUCH
+from i2l.inference.boxes import UNREAD_LIMIT
 from i2l.inference.decoding import Hypothesis
 
 MIN_LOG_PROB: Final = -7.0  # of a token: what is less is impossible, however little it is
@@ -63,7 +62,7 @@ class TokenLooks:
         )
 
     def certainty(self, hypothesis: Hypothesis) -> NDArray[np.float64]:
-        """Give the log-probability of each token, eos included, together with others that change nothing.
+        """Return the log-probability of each token, eos included, with others that would change nothing.
 
         In the place of a sign those are space, an opening brace, and other names of the sign; in the place of
         space or an opening brace also the sign that follows.
@@ -148,7 +147,7 @@ class Scoring:
             raise ValueError(f"unknown evidence {', '.join(map(repr, unknown))}")
 
     def __call__(self, evidence: Evidence) -> float:
-        """Give the score of a reading, between 0 and 1."""
+        """Return the score of a reading, between 0 and 1."""
         total = self.bias
         for name, mean, scale, weight in zip(self.names, self.means, self.scales, self.weights, strict=True):
             total += weight * (getattr(evidence, name) - mean) / scale
@@ -182,12 +181,12 @@ class Calibration:
         return np.interp(np.asarray(scores, np.float64), self.given, self.right)
 
     def confidence(self, evidence: Evidence) -> float:
-        """Give the probability that a reading is right.
+        """Return the probability that a reading is right.
 
         What was cut at the limit is not, nor what leaves out a part of the picture, however sure of the rest;
         a little of that the scoring weighs, as specks of a photograph are read by nobody.
         """
-        if not evidence.finished or evidence.whole <= -(MAX_UNREAD if self.scoring else MUCH):
+        if not evidence.finished or evidence.whole <= -(MAX_UNREAD if self.scoring else UNREAD_LIMIT):
             return float(self(0.0))
         return float(self(self.scoring(evidence) if self.scoring else math.exp(evidence.log_prob)))
 
@@ -239,7 +238,7 @@ def _scoring(content: dict[str, Any] | None) -> Scoring | None:
 
 
 def expected_calibration_error(probabilities: ArrayLike, correct: ArrayLike, *, bins: int = 15) -> float:
-    """Give the mean distance between confidence and share of right readings, over bins of equal size."""
+    """Return the mean distance between confidence and share of right readings, over bins of equal size."""
     given, right = np.asarray(probabilities, np.float64), np.asarray(correct, np.float64)
     order = np.argsort(given, kind="stable")
     parts = np.array_split(order, min(bins, len(order)))

@@ -1,4 +1,10 @@
-"""Beam search, written once: over any model that steps, on NumPy arrays or torch tensors; width 1 is greedy.
+"""Beam search, written once: it asks for steps of a model that it does not know; width 1 is greedy.
+
+`BeamSearch` has no model inside. It says which tokens it wants stepped, and is fed the logits that come of
+them; whoever drives it has the network, its memory and its state, here or in a browser. `beam_search` drives
+it with a model of this package. It runs on NumPy arrays and torch tensors alike: the few operations whose
+names differ are in `Arrays`, and everything else (arithmetic, comparisons, indexing with arrays, reshape) is
+written the same way for both.
 
 A hypothesis is scored by its log-probability over ((5 + length) / 6) ** alpha, length without eos. Finished
 hypotheses stay in the beam and compete with the others. Each step remembers which hypothesis each one came
@@ -6,11 +12,6 @@ from, and tokens, probabilities and attention are read off backwards along those
 
 An image is done when no live hypothesis can still overtake: log-probabilities only fall, and no length is
 kinder than the longest, so that gives a bound. Done early or not, the answer is the same.
-
-The few array operations that beam search needs, on NumPy arrays and on torch tensors alike.
-
-Everything else the search does with arrays (arithmetic, comparisons, indexing with arrays, reshape) is
-written the same way for both.
 """
 
 from collections.abc import Sequence
@@ -20,155 +21,76 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from i2l.errors import require_extra
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.grammar import GuardState
 
 Array = Any  # an ndarray or a Tensor
+Memory = dict[str, Array]  # what a model needs of the images at every step, one row an image
+State = dict[str, Array]  # what it needs of the hypotheses, one row each; those of an image stand together
 
 
 class Arrays(Protocol):
-    """Operations whose names or arguments differ between the two libraries."""
+    """Operations whose names or arguments differ between NumPy and torch."""
 
     check_every: int  # steps between looks at values; on a GPU each look waits for the device
 
     def log_softmax(self, logits: Array) -> Array:
-        """Logits (N, K) to log-probabilities."""
+        """Turn logits (N, K) into log-probabilities."""
 
     def top_k(self, values: Array, k: int) -> tuple[Array, Array]:
-        """Give the k largest of each row and where they are, largest first: (B, M) to (B, k) twice."""
+        """Return the k largest of each row and where they are, largest first: (B, M) to (B, k) twice."""
 
     def where(self, condition: Array, values: Array, others: Array | float) -> Array:
         """Choose by condition."""
 
     def arange(self, stop: int) -> Array:
-        """Whole numbers from 0."""
+        """Count from 0."""
 
     def floats(self, values: NDArray[Any]) -> Array:
-        """Numbers as float32, where the search runs."""
+        """Turn numbers into float32, where the search runs."""
 
     def integers(self, values: NDArray[Any]) -> Array:
-        """Numbers as int64, where the search runs."""
+        """Turn numbers into int64, where the search runs."""
 
     def booleans(self, values: NDArray[Any]) -> Array:
-        """Truth values, where the search runs."""
+        """Turn truth values into an array, where the search runs."""
 
     def numpy(self, values: Array) -> NDArray[Any]:
         """Copy to an ndarray."""
-
-
-class NumpyArrays:
-    """Beam search on NumPy arrays."""
-
-    check_every = 1
-
-    def log_softmax(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Logits (N, K) to log-probabilities."""
-        shifted = logits - logits.max(axis=1, keepdims=True)
-        result: NDArray[np.float32] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-        return result
-
-    def top_k(self, values: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Give the k largest of each row and where they are, largest first."""
-        places = np.argpartition(-values, k - 1, axis=1)[:, :k] if k < values.shape[1] else None
-        if places is None:
-            places = np.argsort(-values, axis=1, kind="stable")[:, :k]
-        else:
-            places.sort(axis=1)  # so that equal values come in the order of their places
-            order = np.argsort(-np.take_along_axis(values, places, axis=1), axis=1, kind="stable")
-            places = np.take_along_axis(places, order, axis=1)
-        return np.take_along_axis(values, places, axis=1), places
-
-    def where(self, condition: Array, values: Array, others: Array | float) -> NDArray[Any]:
-        """Choose by condition."""
-        return np.where(condition, values, others)
-
-    def arange(self, stop: int) -> NDArray[np.int64]:
-        """Whole numbers from 0."""
-        return np.arange(stop)
-
-    def floats(self, values: NDArray[Any]) -> NDArray[np.float32]:
-        """Numbers as float32."""
-        return np.asarray(values, np.float32)
-
-    def integers(self, values: NDArray[Any]) -> NDArray[np.int64]:
-        """Numbers as int64."""
-        return np.asarray(values, np.int64)
-
-    def booleans(self, values: NDArray[Any]) -> NDArray[np.bool_]:
-        """Truth values."""
-        return np.asarray(values, np.bool_)
-
-    def numpy(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Give the array itself."""
-        return values
-
-
-class TorchArrays:
-    """Beam search on torch tensors, on any device."""
-
-    def __init__(self, device: Any) -> None:  # noqa: ANN401 - torch.device, without importing torch here
-        self._torch = require_extra("torch", "train")
-        self._device = device
-        self.check_every = 1 if device.type == "cpu" else 16
-
-    def log_softmax(self, logits: Array) -> Array:
-        """Logits (N, K) to log-probabilities."""
-        return logits.float().log_softmax(dim=1)
-
-    def top_k(self, values: Array, k: int) -> tuple[Array, Array]:
-        """Give the k largest of each row and where they are, largest first."""
-        best, places = values.topk(k, dim=1)
-        return best, places
-
-    def where(self, condition: Array, values: Array, others: Array | float) -> Array:
-        """Choose by condition."""
-        return self._torch.where(condition, values, others)
-
-    def arange(self, stop: int) -> Array:
-        """Whole numbers from 0."""
-        return self._torch.arange(stop, device=self._device)
-
-    def floats(self, values: NDArray[Any]) -> Array:
-        """Numbers as float32, on the device."""
-        return self._torch.as_tensor(values, dtype=self._torch.float32, device=self._device)
-
-    def integers(self, values: NDArray[Any]) -> Array:
-        """Numbers as int64, on the device."""
-        return self._torch.as_tensor(values, dtype=self._torch.int64, device=self._device)
-
-    def booleans(self, values: NDArray[Any]) -> Array:
-        """Truth values, on the device."""
-        return self._torch.as_tensor(values, dtype=self._torch.bool, device=self._device)
-
-    def numpy(self, values: Array) -> NDArray[Any]:
-        """Copy to an ndarray."""
-        copied: NDArray[Any] = values.cpu().numpy()
-        return copied
-
-
-Memory = dict[str, Array]
-State = dict[str, Array]
 
 
 class StepModel(Protocol):
-    """What beam search asks of a model. Hypotheses of one image stand next to each other in all rows."""
+    """A model that `beam_search` can drive. Hypotheses of one image stand next to each other in all rows."""
 
     def start(self, memory: Memory) -> State:
-        """Give the state before the first token, one row an image."""
+        """Return the state before the first token, one row an image."""
 
     def step(self, memory: Memory, state: State, token_ids: Array) -> tuple[Array, State, Array]:
-        """Take the last token of each hypothesis; give logits (B * k, K), state, attention (B * k, ...)."""
+        """Take the last token of each hypothesis; return logits (B * k, K), state, attention (B * k, ...)."""
+
+
+class Backend(StepModel, Protocol):
+    """A network that reads, whatever runs it; see `i2l.inference.onnx_backend` and `torch_backend`."""
+
+    arrays: Arrays
+    num_lanes: int  # threads that may read with `lane()` side by side
+    batch_size: int  # images that are best read together
+
+    def lane(self) -> "Backend":
+        """Return the same network for readers that run side by side, which then take one thread each."""
+
+    def encode(self, pixels: NDArray[np.uint8]) -> Memory:
+        """Compute once per image what every step needs, from canvases (B, H + 2, W + 2)."""
 
 
 class Guard(Protocol):
     """Says which tokens may come next."""
 
     def start(self) -> GuardState:
-        """Give the state before the first token."""
+        """Return the state before the first token."""
 
     def advance(self, state: GuardState, token_id: int) -> GuardState:
-        """Give the state after a token."""
+        """Return the state after a token."""
 
     def allowed(self, states: Sequence[GuardState], *, steps_left: int) -> NDArray[np.bool_]:
         """Tell for each state which tokens may come next: (N, K)."""
@@ -182,7 +104,7 @@ class BeamOptions:
     length_penalty: float = 1.0  # alpha
     max_steps: int  # tokens, eos included
     n_best: int = 1  # the search goes on until these are certain
-    spares: int = 0  # finished hypotheses to give beyond those, as they are in the beam by then
+    spares: int = 0  # finished hypotheses to return beyond those, as they are in the beam by then
     keep_attention: bool = True
     others: int = 0  # of the likeliest tokens, so many are kept at each step beside the one written
 
@@ -199,6 +121,44 @@ class Hypothesis:
     finished: bool  # ended by eos, not by the limit
     likeliest: NDArray[np.int64] | None = None  # (as many, others + 1): tokens at each step, likeliest first
     likeliest_log_probs: NDArray[np.float32] | None = None  # theirs, whatever the guard says
+
+
+def beam_search(
+    model: StepModel,
+    memory: Memory,
+    *,
+    arrays: Arrays,
+    options: BeamOptions,
+    guard: Guard | None = None,
+) -> list[list[Hypothesis]]:
+    """Read the images of a memory with a model; return the best hypotheses of each, best first.
+
+    Args:
+        model: takes one step for all hypotheses.
+        memory: what the model needs from the images, with a leading dimension of B.
+        arrays: the operations for the kind of arrays that the model takes.
+        options: of the search.
+        guard: says which tokens may come next; all but bos if None.
+    """
+    search = BeamSearch(len(next(iter(memory.values()))), arrays=arrays, options=options, guard=guard)
+    state = model.start(memory)
+    while (wanted := search.wanted) is not None:
+        if wanted.images is not None:
+            memory = {name: value[wanted.images] for name, value in memory.items()}
+        if wanted.rows is not None:
+            state = {name: value[wanted.rows] for name, value in state.items()}
+        logits, state, attention = model.step(memory, state, wanted.token_ids)
+        search.feed(logits, attention)
+    return search.found
+
+
+@dataclass(frozen=True)
+class WantedStep:
+    """What a search wants of its driver: to take some rows of what it has, and then one step of the model."""
+
+    token_ids: Array  # the last token of each hypothesis, (B * k,)
+    images: Array | None  # the rows of the memory that are still read; None where all are
+    rows: Array | None  # for each hypothesis, its row in the state before; None where they are as they were
 
 
 @dataclass
@@ -230,17 +190,22 @@ class _Beam:
 
 
 class BeamSearch:
-    """One search over the images of a memory."""
+    """One search over several images, driven from outside.
+
+    While `wanted` is not None, its driver takes that step with a model and calls `feed` with what came of it.
+    Then `found` has the best hypotheses of each image, best first.
+    """
+
+    wanted: WantedStep | None
+    found: list[list[Hypothesis]]
 
     def __init__(
-        self, model: StepModel, memory: Memory, *, arrays: Arrays, options: BeamOptions, guard: Guard | None
+        self, num_images: int, *, arrays: Arrays, options: BeamOptions, guard: Guard | None = None
     ) -> None:
-        self._model = model
-        self._memory = memory
+        """Begin a search; arguments as in `beam_search`, but that no model and no memory is needed."""
         self._arrays = arrays
         self._options = options
         self._guard = guard
-        num_images = len(next(iter(memory.values())))
         zeros = np.zeros((num_images, 1))
         self._beam = _Beam(
             images=np.arange(num_images),
@@ -248,31 +213,45 @@ class BeamSearch:
             lengths=arrays.floats(zeros),
             finished=arrays.booleans(zeros),
         )
-        self._state = model.start(memory)
-        self._last_tokens = arrays.integers(np.full(num_images, Vocabulary.bos_id))
+        self._steps = 0
         self._guards = [guard.start()] * num_images if guard else []
-        self._results: list[list[Hypothesis]] = [[] for _ in range(num_images)]
+        self.found = [[] for _ in range(num_images)]
+        first = arrays.integers(np.full(num_images, Vocabulary.bos_id))
+        self.wanted = WantedStep(first, images=None, rows=None) if options.max_steps else None
 
-    def run(self) -> list[list[Hypothesis]]:
-        """Search; give the best hypotheses of each image, best first."""
-        for step in range(1, self._options.max_steps + 1):
-            self._step(step)
-            last = step == self._options.max_steps
-            if last or step % self._arrays.check_every == 0:
-                self._drop_done(everything=last)
-                if not len(self._beam.images):
-                    break
-        return self._results
+    def feed(self, logits: Array, attention: Array) -> None:
+        """Take what the wanted step gave: logits (B * k, K) and attention (B * k, ...)."""
+        self._steps += 1
+        if self._steps == 1:
+            self._prepare(logits.shape[1])
+        tokens, rows = self._extend(logits, attention)
+        images = None
+        last = self._steps == self._options.max_steps
+        if last or self._steps % self._arrays.check_every == 0:
+            done = np.ones(len(self._beam.images), np.bool_) if last else self._find_done()
+            # Images are taken off the beam once half of them are done, or all that are left.
+            if done.all() or 2 * done.sum() >= len(done):
+                images, slots = self._drop(done)
+                tokens, rows = tokens[slots], rows[slots]
+        goes_on = len(self._beam.images) and not last
+        self.wanted = WantedStep(tokens, images=images, rows=rows) if goes_on else None
 
-    def _step(self, step: int) -> None:
+    def _prepare(self, vocab_size: int) -> None:
+        """Make what is the same at every step, (K,) each."""
+        token_ids = np.arange(vocab_size)
+        is_eos = token_ids == Vocabulary.eos_id
+        self._all_but_bos = self._arrays.booleans(token_ids != Vocabulary.bos_id)
+        self._growth = self._arrays.floats(~is_eos)  # of the length
+        # A finished hypothesis goes on as it is: eos again, at no cost.
+        self._only_eos = self._arrays.floats(np.where(is_eos, 0.0, -np.inf))
+
+    def _extend(self, logits: Array, attention: Array) -> tuple[Array, Array]:
+        """Write one token more; return the last token of each hypothesis and the row that it came from."""
         arrays, beam = self._arrays, self._beam
-        logits, state, attention = self._model.step(self._memory, self._state, self._last_tokens)
         num_images, num_slots = beam.log_probs.shape
         vocab_size = logits.shape[1]
-        if step == 1:
-            self._prepare(vocab_size)
         log_probs = arrays.log_softmax(logits)
-        token_log_probs = arrays.where(self._allowed(step), log_probs, -np.inf)
+        token_log_probs = arrays.where(self._allowed(), log_probs, -np.inf)
         finished = beam.finished.reshape(-1, 1)
         token_log_probs = arrays.where(finished, self._only_eos, token_log_probs)  # (B * k, K)
         totals = beam.log_probs.reshape(-1, 1) + token_log_probs
@@ -299,61 +278,30 @@ class BeamSearch:
             )
             beam.likeliest.append(likeliest.reshape(num_images, num_slots, -1))
             beam.likeliest_log_probs.append(best.reshape(num_images, num_slots, -1))
-        flat_rows = rows.reshape(-1)
-        self._state = {name: value[flat_rows] for name, value in state.items()}
-        self._last_tokens = tokens.reshape(-1)
+        last_tokens, flat_rows = tokens.reshape(-1), rows.reshape(-1)
         if self._guard:
-            self._advance_guards(flat_rows)
+            self._advance_guards(self._guard, last_tokens, flat_rows)
+        return last_tokens, flat_rows
 
     def _penalty(self, lengths: Array) -> Array:
         return ((5.0 + lengths) / 6.0) ** self._options.length_penalty
 
-    def _prepare(self, vocab_size: int) -> None:
-        """Make what is the same at every step, (K,) each."""
-        token_ids = np.arange(vocab_size)
-        is_eos = token_ids == Vocabulary.eos_id
-        self._all_but_bos = self._arrays.booleans(token_ids != Vocabulary.bos_id)
-        self._growth = self._arrays.floats(~is_eos)  # of the length
-        # A finished hypothesis goes on as it is: eos again, at no cost.
-        self._only_eos = self._arrays.floats(np.where(is_eos, 0.0, -np.inf))
-
-    def _allowed(self, step: int) -> Array:
+    def _allowed(self) -> Array:
         if not self._guard:
             return self._all_but_bos
-        steps_left = self._options.max_steps - step + 1
+        steps_left = self._options.max_steps - self._steps + 1
         return self._all_but_bos & self._arrays.booleans(
             self._guard.allowed(self._guards, steps_left=steps_left)
         )
 
-    def _advance_guards(self, rows: Array) -> None:
+    def _advance_guards(self, guard: Guard, tokens: Array, rows: Array) -> None:
         """Follow the hypotheses that are alive; the others keep a state, so that there is one a row."""
-        assert self._guard is not None
         beam, numpy = self._beam, self._arrays.numpy
         alive = numpy(~beam.finished & (beam.log_probs > -np.inf)).reshape(-1)
         self._guards = [
-            self._guard.advance(self._guards[row], token) if lives else self._guards[row]
-            for row, token, lives in zip(
-                numpy(rows).tolist(), numpy(self._last_tokens).tolist(), alive, strict=True
-            )
+            guard.advance(self._guards[row], token) if lives else self._guards[row]
+            for row, token, lives in zip(numpy(rows).tolist(), numpy(tokens).tolist(), alive, strict=True)
         ]
-
-    def _drop_done(self, *, everything: bool) -> None:
-        """Take the images off that are done, once they are half of all, or all that are left."""
-        beam, arrays = self._beam, self._arrays
-        done = np.ones(len(beam.images), np.bool_) if everything else self._find_done()
-        if not everything and not done.all() and 2 * done.sum() < len(done):
-            return
-        self._collect(np.flatnonzero(done))
-        kept = np.flatnonzero(~done)
-        num_slots = beam.log_probs.shape[1]
-        rows = arrays.integers(kept)
-        beam.keep(rows, beam.images[kept])
-        self._memory = {name: value[rows] for name, value in self._memory.items()}
-        slots = (rows.reshape(-1, 1) * num_slots + arrays.arange(num_slots)).reshape(-1)
-        self._state = {name: value[slots] for name, value in self._state.items()}
-        self._last_tokens = self._last_tokens[slots]
-        if self._guard:
-            self._guards = [self._guards[slot] for slot in arrays.numpy(slots).tolist()]
 
     def _find_done(self) -> NDArray[np.bool_]:
         """Tell which images have their n best hypotheses, whatever comes."""
@@ -366,6 +314,19 @@ class BeamSearch:
         found = -np.partition(-scores, rank - 1, axis=1)[:, rank - 1]
         done: NDArray[np.bool_] = found >= bound
         return done
+
+    def _drop(self, done: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Take images off the beam; return the rows of those that stay, and of their hypotheses."""
+        beam, arrays = self._beam, self._arrays
+        self._collect(np.flatnonzero(done))
+        kept = np.flatnonzero(~done)
+        num_slots = beam.log_probs.shape[1]
+        rows = arrays.integers(kept)
+        beam.keep(rows, beam.images[kept])
+        slots = (rows.reshape(-1, 1) * num_slots + arrays.arange(num_slots)).reshape(-1)
+        if self._guard:
+            self._guards = [self._guards[slot] for slot in arrays.numpy(slots).tolist()]
+        return rows, slots
 
     def _collect(self, done: NDArray[np.int64]) -> None:
         """Read the best hypotheses of some images off the beam, backwards along the parents."""
@@ -390,7 +351,7 @@ class BeamSearch:
                     name: part[row, rank, : length + bool(finished[row, rank])]
                     for name, part in traced.items()
                 }
-                self._results[image].append(
+                self.found[image].append(
                     Hypothesis(
                         token_ids=steps["tokens"][:length].tolist(),
                         log_prob=float(log_probs[row, rank]),
@@ -404,7 +365,7 @@ class BeamSearch:
                 )
 
     def _trace(self, rows: Array, slots: Array) -> dict[str, NDArray[Any]]:
-        """Follow hypotheses back along their parents; give all that was kept of them, (B, n, T, ...) each."""
+        """Follow hypotheses back along their parents; return what was kept of them, (B, n, T, ...) each."""
         beam, numpy = self._beam, self._arrays.numpy
         written = {"tokens": beam.tokens, "token_log_probs": beam.token_log_probs}
         seen = {  # before the token was written, by its parent
@@ -423,21 +384,48 @@ class BeamSearch:
         return {name: np.stack(parts[::-1], axis=2) for name, parts in steps.items()}
 
 
-def beam_search(
-    model: StepModel,
-    memory: Memory,
-    *,
-    arrays: Arrays,
-    options: BeamOptions,
-    guard: Guard | None = None,
-) -> list[list[Hypothesis]]:
-    """Read the images of a memory; give the best hypotheses of each, best first.
+class NumpyArrays:
+    """The operations of beam search on NumPy arrays; `Arrays` says what each does."""
 
-    Args:
-        model: takes one step for all hypotheses.
-        memory: what the model needs from the images, with a leading dimension of B.
-        arrays: the operations for the kind of arrays that the model takes.
-        options: of the search.
-        guard: says which tokens may come next; all but bos if None.
-    """
-    return BeamSearch(model, memory, arrays=arrays, options=options, guard=guard).run()
+    check_every = 1
+
+    def log_softmax(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Turn logits (N, K) into log-probabilities."""
+        shifted = logits - logits.max(axis=1, keepdims=True)
+        result: NDArray[np.float32] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        return result
+
+    def top_k(self, values: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Return the k largest of each row and where they are, largest first."""
+        places = np.argpartition(-values, k - 1, axis=1)[:, :k] if k < values.shape[1] else None
+        if places is None:
+            places = np.argsort(-values, axis=1, kind="stable")[:, :k]
+        else:
+            places.sort(axis=1)  # so that equal values come in the order of their places
+            order = np.argsort(-np.take_along_axis(values, places, axis=1), axis=1, kind="stable")
+            places = np.take_along_axis(places, order, axis=1)
+        return np.take_along_axis(values, places, axis=1), places
+
+    def where(self, condition: Array, values: Array, others: Array | float) -> NDArray[Any]:
+        """Choose by condition."""
+        return np.where(condition, values, others)
+
+    def arange(self, stop: int) -> NDArray[np.int64]:
+        """Count from 0."""
+        return np.arange(stop)
+
+    def floats(self, values: NDArray[Any]) -> NDArray[np.float32]:
+        """Turn numbers into float32."""
+        return np.asarray(values, np.float32)
+
+    def integers(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Turn numbers into int64."""
+        return np.asarray(values, np.int64)
+
+    def booleans(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Turn truth values into an array."""
+        return np.asarray(values, np.bool_)
+
+    def numpy(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the array itself."""
+        return values

@@ -32,9 +32,9 @@ from torch.export import Dim
 from i2l.errors import I2LError, require_extra
 from i2l.files import atomic_write, write_checksums
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.images.canvas import place_on_canvas
-from i2l.inference.backends import MEMORY, NEXT, START, STATE, Backend, OnnxBackend, TorchBackend
+from i2l.images.prepare import place_on_canvas
 from i2l.inference.confidence import Calibration
+from i2l.inference.decoding import Backend
 from i2l.inference.model_folder import (
     CALIBRATION,
     CARD,
@@ -47,6 +47,8 @@ from i2l.inference.model_folder import (
     read_model_folder,
     write_config,
 )
+from i2l.inference.onnx_backend import MEMORY, NEXT, START, STATE, OnnxBackend
+from i2l.inference.torch_backend import TorchBackend
 from i2l.model.checkpoint import Checkpoint, load_network
 from i2l.model.network import Network
 

@@ -1,15 +1,13 @@
-"""The grammar of canonical tokens as an automaton: which tokens may come next, one token at a time.
+"""Which tokens may come next: the grammar of canonical tokens as an automaton, and the guards made of it.
 
-A state is a stack of frames, each a short tuple that says what is open and what it still waits for. Before a
-frame is pushed, the one below takes the form it will have once the new one is closed; so closing is a pop.
-Whatever the automaton accepts, `normalize_formula` accepts; and TeX, but for what depends on meaning.
+The automaton takes one token at a time. Its state is a stack of frames, each a short tuple that says what is
+open and what it still waits for. Before a frame is pushed, the one below takes the form it will have once the
+new one is closed; so closing is a pop. Whatever the automaton accepts, `normalize_formula` accepts; and TeX,
+but for what depends on meaning. Every state knows the shortest way to the end of the formula.
 
-What can be open while a formula is written, what each still waits for, and the shortest way to its end.
-
-Guards on decoding: only tokens that keep the formula well-formed, and an end to endless repetition.
-
-A guard follows every hypothesis with a small state of its own and says which tokens may come next. Where a
-hypothesis repeats itself, or few steps are left, only the shortest way to the end of the formula is open.
+A `FormulaGuard` follows every hypothesis of a search with a state of its own. It lets only those tokens
+through that keep the formula well-formed. Where a hypothesis repeats itself, or few steps are left, only the
+shortest way to the end is open.
 """
 
 import re
@@ -163,7 +161,7 @@ def _cost(frame: Frame) -> int:
 
 
 def closing_token(state: State, rights: Sequence[str]) -> str:
-    """Give the token that leads to the end of the formula by the shortest way; "" for the end itself.
+    """Return the token that leads to the end of the formula by the shortest way; "" for the end itself.
 
     Args:
         state: of the automaton.
@@ -248,7 +246,7 @@ NOT_BARE: Final = (
 
 
 def advance(state: State, token: str) -> State | None:
-    """Give the state after a token, or None where the token may not stand."""
+    """Return the state after a token, or None where the token may not stand."""
     frame = state.frame
     match frame:
         case Items():
@@ -328,7 +326,7 @@ def _after_atom(items: Items, *, operator: bool = False) -> Items:
 
 
 def _atom(state: State, items: Items, *, operator: bool = False) -> State:
-    """Give the state after an atom has been read, or will have been."""
+    """Return the state after an atom has been read, or will have been."""
     return state.replace(_after_atom(items, operator=operator))
 
 
@@ -483,7 +481,7 @@ class GuardState(NamedTuple):
 
 
 def guards_of_few(vocabulary: Vocabulary) -> dict[int, "FormulaGuard"]:
-    """Give the guards of pictures with one symbol and with two, which can show less than others."""
+    """Return the guards of pictures with one symbol and with two, which can show less than others."""
     return {
         1: FormulaGuard(vocabulary, without=UNSEEN_ALONE),
         2: FormulaGuard(vocabulary, without=UNSEEN),
@@ -503,11 +501,11 @@ class FormulaGuard:
         self._masks: dict[object, NDArray[np.bool_]] = {}
 
     def start(self) -> GuardState:
-        """Give the state before the first token."""
+        """Return the state before the first token."""
         return GuardState(START)
 
     def advance(self, state: GuardState, token_id: int) -> GuardState:
-        """Give the state after a token that `allowed` let through."""
+        """Return the state after a token that `allowed` let through."""
         grammar = advance(state.grammar, self._tokens[token_id])
         assert grammar is not None
         repeated = tuple(

@@ -1,4 +1,4 @@
-"""A model to read with is one folder: this says what is in it, reads it without torch, and finds it by name.
+"""A model to read with is one folder: what is in it, how it is found by name, and how it is loaded.
 
 encoder.onnx       pixels of a window of the canvas -> memory and first state
 step.onnx          memory, state, tokens -> logits, state, attention
@@ -7,6 +7,8 @@ config.json        format, precision, the network with its limits, names, where 
 calibration.json   what its confidence means, how its boxes are found (absent until that has been fitted)
 README.md          the model card
 SHA256SUMS         checksums of all of these
+
+Nothing here needs torch, but for loading a checkpoint in the place of such a folder.
 """
 
 import json
@@ -14,11 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from i2l.errors import I2LError
+from i2l.errors import I2LError, require_extra
 from i2l.files import atomic_write, find_damage
 from i2l.formulas.vocabulary import Vocabulary
+from i2l.inference.boxes import DEFAULT_SHARE
 from i2l.inference.confidence import Calibration
-from i2l.model.config import ModelConfig, read_model_config
+from i2l.inference.decoding import Backend
+from i2l.model.config import Limits, ModelConfig, read_model_config
 
 FORMAT = "i2l-model-2"
 READABLE_FORMATS = ("i2l-model-1", FORMAT)  # the first had one form of config for all networks, dpi beside it
@@ -71,9 +75,8 @@ def read_model_folder(path: Path) -> ModelFolder:
         found = content.get("format") if isinstance(content, dict) else None
         if (path / "weights.safetensors").is_file():
             raise ModelError(f"{path} is a checkpoint; make a model of it with: i2l export {path} -o MODEL")
-        raise ModelError(
-            f"{path} is of format {found!r}; this version of i2l reads {' and '.join(READABLE_FORMATS)}."
-        )
+        known = " and ".join(READABLE_FORMATS)
+        raise ModelError(f"{path} is of format {found!r}; this version of i2l reads {known}.")
     missing = [name for name in (ENCODER, STEP, VOCABULARY) if not (path / name).is_file()]
     if missing:
         raise ModelError(f"{path} lacks {', '.join(missing)}; copy or export the model again.")
@@ -123,13 +126,13 @@ def write_config(path: Path, **content: Any) -> None:  # noqa: ANN401 - JSON val
 
 
 def bundled_models() -> list[str]:
-    """List the names of the models in the box, the one to read with first."""
+    """Give the names of the models in the box, the one to read with first."""
     names = sorted(path.parent.name for path in BUNDLED.glob(f"*/{CONFIG}"))
     return sorted(names, key=lambda name: PREFERRED.index(name) if name in PREFERRED else len(PREFERRED))
 
 
 def find_model(model: str | Path | None) -> Path:
-    """Find the folder of a model: of one in the box by its name, or the first of those, or a folder.
+    """Give the folder of a model: of one in the box by its name, or the first of those, or a folder.
 
     Raises:
         ModelError: if there is none; the message says what there is.
@@ -149,3 +152,76 @@ def find_model(model: str | Path | None) -> Path:
         there = f"in the box: {', '.join(names)}" if names else "the box is empty"
         raise ModelError(f"There is no model {str(model)!r}: neither a folder nor a bundled one ({there}).")
     return path
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A network and what goes with it."""
+
+    path: Path
+    backend: Backend
+    config: ModelConfig
+    vocabulary: Vocabulary
+    calibration: Calibration | None
+
+    @property
+    def limits(self) -> Limits:
+        """What the model can take and give, as it was saved with it."""
+        return self.config.limits
+
+    @property
+    def box_share(self) -> float:
+        """The share of a token's attention that its box is found by: the fitted one, if there is one."""
+        fitted = self.calibration.box_share if self.calibration else None
+        return DEFAULT_SHARE if fitted is None else fitted
+
+
+def load_model(
+    model: str | Path | None = None, *, threads: int | None = None, device: str = "cpu"
+) -> LoadedModel:
+    """Load a model.
+
+    Args:
+        model: the name of one in the box, a folder that `i2l export` wrote, or a checkpoint or run folder;
+            the model in the box if None.
+        threads: that an exported model computes with; all processors if None.
+        device: that a checkpoint computes on, as torch names it; "auto" takes a GPU if there is one.
+
+    Raises:
+        ModelError: if there is no such model, or it is broken.
+        CheckpointError: if it is a checkpoint, and broken.
+        MissingDependencyError: if it is a checkpoint, and torch is not installed.
+    """
+    path = find_model(model)
+    if not (path / ENCODER).is_file() and _is_checkpoint(path):
+        torch = require_extra("torch", "train")
+        from i2l.inference.torch_backend import TorchBackend
+        from i2l.model.checkpoint import load_network
+
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        network, checkpoint = load_network(path, device=device)
+        return LoadedModel(
+            path=checkpoint.path,
+            backend=TorchBackend(network),
+            config=network.config,
+            vocabulary=checkpoint.vocabulary,
+            calibration=read_calibration(checkpoint.path),
+        )
+    from i2l.inference.onnx_backend import OnnxBackend
+
+    check_model_folder(path)
+    folder = read_model_folder(path)
+    return LoadedModel(
+        path=path,
+        backend=OnnxBackend(folder, threads=threads),
+        config=folder.config,
+        vocabulary=folder.vocabulary,
+        calibration=folder.calibration,
+    )
+
+
+def _is_checkpoint(path: Path) -> bool:
+    return (path / "checkpoints").is_dir() or (
+        (path / CONFIG).is_file() and (path / "weights.safetensors").is_file()
+    )

@@ -1,14 +1,20 @@
 """What a reader found: LaTeX, how sure it is, where each token was read, and what else it might be.
 
-A reading as text: LaTeX by itself or in dollars, canonical tokens, or MathML.
+`ReadingAssembly` makes a `Reading` of what a search found. Hypotheses that draw the same are put together,
+the most probable is printed, and it gets its confidence, the boxes of its tokens, and what else might stand
+in the place of each. What makes no sense is refused: a model writes something about any picture, also about
+one of no formula. `format_formula` writes a reading as text: LaTeX by itself or in dollars, canonical tokens,
+or MathML.
 """
 
 import base64
 import html
 import io
+import math
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,11 +22,38 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from i2l.errors import I2LError, require_extra
-from i2l.images.prepare import Box, PreparedImage
-from i2l.inference.confidence import Evidence
+from i2l.formulas.commands import SWITCHES
+from i2l.formulas.lexer import FormulaError
+from i2l.formulas.normalize import normalize_formula
+from i2l.formulas.pretty import readable_formula
+from i2l.formulas.spelling import SILENT, look_of, picture_of
+from i2l.formulas.vocabulary import Vocabulary
+from i2l.images.prepare import MIN_DENSE_PX, WHITE, Box, NotAFormulaError, PreparedImage
+from i2l.inference.boxes import UNREAD_LIMIT, PageInk
+from i2l.inference.confidence import Evidence, TokenLooks, gather_evidence
+from i2l.inference.decoding import Hypothesis
+from i2l.inference.grammar import MAX_DEPTH, START, State, advance, may_end
+from i2l.inference.model_folder import LoadedModel
+from i2l.inference.policy import Attempt, most_probable_first, unread_share
 
-MARGIN_PX = 8  # around the ink in a notebook
-SHOWN = 80  # characters of the LaTeX on a terminal
+NOTEBOOK_MARGIN_PX: Final = 8  # around the ink in a notebook
+SHOWN_CHARACTERS: Final = 80  # of the LaTeX on a terminal
+
+# What is no formula; what these limits rest on is in docs/LOG.md.
+_JUDGED_TOKENS: Final = 6  # of fewer tokens, the doubt may be about one odd symbol
+_MIN_MEAN_LOG_PROB: Final = -0.6  # of a token; in long readings of formulas, even misread ones, above -.5
+_RUNAWAY_TOKENS: Final = 60  # shorter readings may well say the same thing again
+_MIN_VARIETY: Final = 0.2  # distinct runs of four tokens among all of them; formulas have .3 and more ...
+_DOUBTFUL_CONFIDENCE: Final = 0.01  # ... or, as a matrix of zeros, are read with a greater confidence
+_DENSE_INK_SHARE: Final = 0.42  # bold capitals have .4 ...
+_SURE_PROBABILITY: Final = 0.5  # ... and are read with a greater probability
+
+# Below this probability of another token lies what label smoothing spreads over all tokens, and each costs a
+# look at the formula.
+MIN_PROBABILITY: Final = 0.005
+_NOT_ALONE: Final = SILENT | {"}"}  # space and braces: in their place something would come in, or go
+
+TokenAlternatives = tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True)
@@ -42,18 +75,18 @@ class Reading:
     log_prob: float  # that the model gives it, in all the ways to write it that the search found
     token_probabilities: NDArray[np.float32]  # of each token, given those before it
     attention: NDArray[np.float32]  # tokens x rows x columns of the model's grid
-    boxes: tuple[Box | None, ...]  # of each token in pixels of the file; None for one that draws nothing
+    boxes: tuple[Box | None, ...]  # of each token in pixels of the picture; None if it draws nothing
     alternatives: tuple[Alternative, ...]  # best first
     finished: bool  # False if it was cut at the limit of tokens
     unread: float  # share of the ink that no token looked at
     seconds: float  # that it took, in its batch
     prepared: PreparedImage  # what the model saw
     # For each token the likeliest others that could stand in its place, each with its probability.
-    token_alternatives: tuple[tuple[tuple[str, float], ...], ...]
+    token_alternatives: tuple[TokenAlternatives, ...]
     evidence: Evidence  # what the confidence was found from
 
     def __repr__(self) -> str:
-        latex = self.latex if len(self.latex) <= SHOWN else f"{self.latex[:SHOWN]}..."
+        latex = self.latex if len(self.latex) <= SHOWN_CHARACTERS else f"{self.latex[:SHOWN_CHARACTERS]}..."
         return f"Reading({latex!r}, confidence={self.confidence:.2f}, {len(self.tokens)} tokens)"
 
     @property
@@ -62,7 +95,7 @@ class Reading:
         return " ".join(self.tokens)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON values, without attention."""
+        """Return the reading as JSON values, without attention."""
         return {
             "latex": self.latex,
             "confidence": round(self.confidence, 4),
@@ -97,7 +130,7 @@ class Reading:
     def _repr_html_(self) -> str:
         """Show the image with the boxes, and the formula typeset by the notebook."""
         height, width = self.prepared.pixels.shape
-        margin = MARGIN_PX
+        margin = NOTEBOOK_MARGIN_PX
         file = io.BytesIO()
         Image.fromarray(self.prepared.pixels).save(file, "PNG")
         picture = base64.b64encode(file.getvalue()).decode()
@@ -118,6 +151,234 @@ class Reading:
             f"{''.join(shapes)}</svg><p>$${html.escape(self.latex)}$$</p>"
             f"<code>{html.escape(self.latex)}</code> <small>{self.confidence:.0%}</small></div>"
         )
+
+
+class Candidate(NamedTuple):
+    """A reading as a person would write it, the likeliest hypothesis that draws it, and what all have."""
+
+    latex: str
+    tokens: tuple[str, ...]
+    hypothesis: Hypothesis
+    log_prob: float  # of all hypotheses that draw it
+    unread: float
+    picture: tuple[str, ...]  # as `picture_of` returns it
+
+
+class ReadingAssembly:
+    """Makes readings of what searches found, for one model. Safe to share between threads."""
+
+    def __init__(self, model: LoadedModel) -> None:
+        self._vocabulary = model.vocabulary
+        self._calibration = model.calibration
+        self._box_share = model.box_share
+        self._looks = TokenLooks(model.vocabulary)
+
+    def assemble(self, attempts: Sequence[Attempt], *, check: bool) -> list[Reading | NotAFormulaError]:
+        """Make the reading of each attempt; with a check, one that makes no sense is an error.
+
+        Only a model that was calibrated is judged, as the doubt of one that cannot read yet says nothing
+        about the picture.
+        """
+        readings = [self._reading(attempt) for attempt in attempts]
+        if not check or self._calibration is None:
+            return [*readings]
+        return [find_nonsense(reading) or reading for reading in readings]
+
+    def _reading(self, attempt: Attempt) -> Reading:
+        """Make the reading of one image."""
+        best, *others = self.candidates(attempt.found, attempt.ink)
+        evidence = self.evidence(best, others, attempt)
+        confidence = self.confidence(evidence)
+        tokens = best.tokens
+        length = len(tokens)
+        hypothesis = best.hypothesis
+        assert hypothesis.attention is not None
+        attention = hypothesis.attention[:length]
+        return Reading(
+            latex=best.latex,
+            tokens=tokens,
+            confidence=confidence,
+            log_prob=best.log_prob,
+            token_probabilities=np.exp(hypothesis.token_log_probs[:length]),
+            attention=attention,
+            boxes=attempt.ink.boxes(tokens, attention, share=self._box_share),
+            alternatives=share_rest(confidence, best, others),
+            finished=hypothesis.finished,
+            unread=best.unread,
+            seconds=attempt.seconds,
+            prepared=attempt.ink.image,
+            token_alternatives=token_alternatives(hypothesis, self._vocabulary),
+            evidence=evidence,
+        )
+
+    def candidates(self, found: Sequence[Hypothesis], ink: PageInk) -> list[Candidate]:
+        """Put together hypotheses that draw the same, and order these by their probability.
+
+        The length penalty leads the search, which would else end too early. Of what it found the most
+        probable is printed: with the penalty a letter came in an array, and alternatives could be surer.
+        What leaves out a part of the picture comes after all that does not.
+        """
+        candidates: dict[tuple[str, ...], Candidate] = {}
+        for hypothesis in most_probable_first(found):
+            tokens = tuple(self._vocabulary.decode(hypothesis.token_ids))
+            latex = readable_tokens(tokens)
+            picture = picture_of(latex)
+            first = candidates.get(picture)
+            if first is None:
+                unread = unread_share(hypothesis, ink, self._vocabulary)
+                candidates[picture] = Candidate(
+                    latex, tokens, hypothesis, hypothesis.log_prob, unread, picture
+                )
+            elif hypothesis.finished == first.hypothesis.finished:
+                log_prob = min(float(np.logaddexp(first.log_prob, hypothesis.log_prob)), 0.0)
+                candidates[picture] = first._replace(log_prob=log_prob)
+        return sorted(
+            candidates.values(),
+            key=lambda one: (one.hypothesis.finished, one.unread < UNREAD_LIMIT, one.log_prob),
+            reverse=True,
+        )
+
+    def evidence(self, candidate: Candidate, others: Sequence[Candidate], attempt: Attempt) -> Evidence:
+        """Gather what speaks for the best reading of an image."""
+        return gather_evidence(
+            self._looks.certainty(candidate.hypothesis),
+            log_prob=candidate.log_prob,
+            others=[other.log_prob for other in others],
+            agreement=self._agreement(candidate, attempt.elsewhere),
+            unread=candidate.unread,
+            finished=candidate.hypothesis.finished,
+        )
+
+    def _agreement(self, candidate: Candidate, elsewhere: Sequence[Hypothesis]) -> float:
+        """Return the share of other scales at which the same was read; 1 if there was no need of any."""
+        same = [
+            picture_of(readable_tokens(self._vocabulary.decode(other.token_ids))) == candidate.picture
+            for other in elsewhere
+        ]
+        return sum(same) / len(same) if same else 1.0
+
+    def confidence(self, evidence: Evidence) -> float:
+        """Return the probability that a reading is right: calibrated, or else the model's own."""
+        if self._calibration:
+            return self._calibration.confidence(evidence)
+        return math.exp(evidence.log_prob) if evidence.whole > -UNREAD_LIMIT else 0.0
+
+
+def readable_tokens(tokens: Sequence[str]) -> str:
+    """Write tokens as a person would; without a guard they may be no formula, and stay as they are."""
+    formula = " ".join(tokens)
+    try:
+        return readable_formula(formula)
+    except FormulaError:
+        return formula
+
+
+def share_rest(confidence: float, best: Candidate, others: Sequence[Candidate]) -> tuple[Alternative, ...]:
+    """Share what the confidence in a reading leaves as the model shares what its probability leaves.
+
+    So all together are at most 1; and no other reading is surer than the one that is printed.
+    """
+    left = (1 - confidence) / max(-math.expm1(best.log_prob), 1e-9)
+    return tuple(
+        Alternative(other.latex, other.tokens, min(confidence, left * math.exp(other.log_prob)))
+        for other in others
+    )
+
+
+def find_nonsense(reading: Reading) -> NotAFormulaError | None:
+    """Return an error for a reading of something that is no formula, as far as that can be told."""
+    if not reading.tokens:
+        return NotAFormulaError("This does not look like a formula: nothing can be read in it.")
+    probabilities = np.maximum(reading.token_probabilities, 1e-9)
+    if len(reading.tokens) >= _JUDGED_TOKENS and np.log(probabilities).mean() < _MIN_MEAN_LOG_PROB:
+        return NotAFormulaError("This does not look like a formula: what can be read in it makes no sense.")
+    if reading.confidence < _DOUBTFUL_CONFIDENCE and _repeats_itself(reading.tokens):
+        return NotAFormulaError("This does not look like a formula: the same is read in it over and over.")
+    pixels = reading.prepared.pixels
+    large = min(pixels.shape) / reading.prepared.scale >= MIN_DENSE_PX
+    unsure = np.exp(reading.log_prob) < _SURE_PROBABILITY
+    if large and unsure and 1 - pixels.mean() / WHITE > _DENSE_INK_SHARE:
+        return NotAFormulaError("This does not look like a formula: nearly half of it is ink.")
+    return None
+
+
+def _repeats_itself(tokens: Sequence[str]) -> bool:
+    """Tell whether a long reading says little else than the same few things, as a model does that is lost."""
+    runs = list(zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False))
+    return len(tokens) >= _RUNAWAY_TOKENS and len(set(runs)) < _MIN_VARIETY * len(runs)
+
+
+def token_alternatives(hypothesis: Hypothesis, vocabulary: Vocabulary) -> tuple[TokenAlternatives, ...]:
+    """Return for each token the likeliest others that could stand in its place, each with its probability.
+
+    Only those are kept that leave a formula, and another picture.
+    """
+    tokens = vocabulary.decode(hypothesis.token_ids)
+    found: list[list[tuple[str, float]]] = [[] for _ in tokens]
+    states: list[State] = []  # before each token, as far as they were needed
+    for place, other, probability in _candidates(hypothesis, tokens, vocabulary):
+        _follow(states, tokens[:place])
+        if len(states) <= place:
+            break  # without a guard what was read may be no formula
+        if _is_formula(states[place], [other, *tokens[place + 1 :]]) and _is_another_picture(
+            tokens, place, other
+        ):
+            found[place].append((other, probability))
+    return tuple(map(tuple, found))
+
+
+def is_formula(tokens: Sequence[str]) -> bool:
+    """Tell whether the guard would let tokens through, from the first to the end."""
+    return _is_formula(START, tokens)
+
+
+def _candidates(
+    hypothesis: Hypothesis, tokens: Sequence[str], vocabulary: Vocabulary
+) -> Iterator[tuple[int, str, float]]:
+    """Yield places, other tokens there that draw something else, and how probable these are."""
+    assert hypothesis.likeliest is not None
+    assert hypothesis.likeliest_log_probs is not None
+    probabilities = np.exp(hypothesis.likeliest_log_probs[: len(tokens)])
+    places, ranks = np.nonzero(probabilities >= MIN_PROBABILITY)
+    for place, rank in zip(places.tolist(), ranks.tolist(), strict=True):
+        token, other_id = tokens[place], int(hypothesis.likeliest[place, rank])
+        other = vocabulary.tokens[other_id]
+        if other_id == Vocabulary.eos_id or token in _NOT_ALONE or other in _NOT_ALONE:
+            continue
+        # of font and style a switch is another choice, of a sign it is not
+        if look_of(other) != look_of(token) and (other in SWITCHES) == (token in SWITCHES):
+            yield place, other, float(probabilities[place, rank])
+
+
+def _follow(states: list[State], tokens: Sequence[str]) -> None:
+    """Add the states before tokens, up to the one behind these or to where they are no formula."""
+    if not states:
+        states.append(START)
+    for token in tokens[len(states) - 1 :]:
+        state = advance(states[-1], token)
+        if state is None:
+            return
+        states.append(state)
+
+
+def _is_formula(state: State, tokens: Sequence[str]) -> bool:
+    for token in tokens:
+        after = advance(state, token)
+        if after is None or (state.depth >= MAX_DEPTH and after.depth > state.depth):
+            return False
+        state = after
+    return may_end(state)
+
+
+def _is_another_picture(tokens: Sequence[str], place: int, other: str) -> bool:
+    """Tell whether the formula with another token is one for the normaliser, and another picture."""
+    try:
+        changed = normalize_formula(" ".join([*tokens[:place], other, *tokens[place + 1 :]])).tokens
+    except FormulaError:
+        return False
+    return [look for token in changed if (look := look_of(token.text))] != [
+        look for token in tokens if (look := look_of(token))
+    ]
 
 
 OutputFormat = Literal["latex", "tokens", "display", "inline", "mathml"]

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from i2l.config import ConfigError, JsonConfig
-from i2l.images.canvas import FRAME_PX
-from i2l.images.prepare import MAX_SHRINK, NEIGHBOUR, REFERENCE_DPI
+from i2l.images.prepare import FRAME_PX, MAX_SHRINK, NEIGHBOUR_FACTOR, REFERENCE_DPI
 from i2l.model.receptive_field import ReceptiveField
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ class ModelConfig(JsonConfig, ABC):
     # The scale that it is trained and read at, as in `Limits`.
     dpi: float = REFERENCE_DPI
     max_shrink: float = MAX_SHRINK
-    scale_step: float = NEIGHBOUR
+    scale_step: float = NEIGHBOUR_FACTOR
 
     def __post_init__(self) -> None:
         """Check what cannot be checked by the types; networks check their own settings after these.

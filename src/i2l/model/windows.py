@@ -1,4 +1,4 @@
-"""The windows of the canvas that hold all the ink of an image that `i2l.images.canvas` has centred on it.
+"""The windows of the canvas that hold all the ink of an image that `i2l.images.prepare` has centred on it.
 
 The outermost pixel of the canvas on each side is a white frame; a window is a part of the area inside it.
 Since images are centred, a few windows hold them all, and a whole batch can share one:
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from i2l.images.canvas import FRAME_PX, WHITE, ImageTooLargeError, centre
+from i2l.images.prepare import FRAME_PX, WHITE, ImageTooLargeError, centre
 
 
 @dataclass(frozen=True, order=True)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
-from i2l.images.canvas import WHITE
+from i2l.images.prepare import WHITE
 from i2l.model.windows import Window, centred_places, gather_windows
 
 BLUR_REACH_PX = 4

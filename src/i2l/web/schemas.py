@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from i2l.inference import BEAM_WIDTH
+from i2l.inference.options import BEAM_WIDTH
 from i2l.inference.reading import OutputFormat
 
 MAX_BEAM = 20

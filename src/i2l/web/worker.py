@@ -18,8 +18,9 @@ from typing import Any, BinaryIO, Final
 from PIL import Image
 
 from i2l.errors import I2LError
-from i2l.images.canvas import ImageTooLargeError
 from i2l.images.open import ImageError, NotAnImageError, OversizedImageError, check_strips
+from i2l.images.prepare import ImageTooLargeError
+from i2l.inference.options import ReadingOptions
 from i2l.inference.reader import Reader
 from i2l.inference.reading import OutputError, OutputFormat, Reading, format_formula
 from i2l.web.connections import limit_logs
@@ -53,7 +54,7 @@ class ReadingDesk:
         Raises:
             ModelError: if there is no such model, or it is broken.
         """
-        self._reader = Reader(model, threads=threads)
+        self._reader = Reader.from_options(ReadingOptions(model=model, threads=threads))
         self._max_pixels = max_pixels
 
     def describe(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from i2l.config import ConfigError
-from i2l.images.canvas import FRAME_PX, WHITE
+from i2l.images.prepare import FRAME_PX, WHITE
 from i2l.model.config import InkWindow, ModelConfig
 from i2l.model.receptive_field import Layer, ReceptiveField, convolved_axis
 

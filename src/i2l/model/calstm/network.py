@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim
 
-from i2l.images.canvas import WHITE
+from i2l.images.prepare import WHITE
 from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.encoder import Encoder
 from i2l.model.calstm.layers import CALSTM, CALSTMStack, InitModel, OutputLayer, glorot_

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from i2l.config import ConfigError
-from i2l.images.canvas import FAINT, FRAME_PX
+from i2l.images.prepare import FAINT, FRAME_PX
 from i2l.model.config import InkWindow, Memory, ModelConfig
 from i2l.model.receptive_field import Layer, ReceptiveField, convolved_axis
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.export import Dim
 from torch.nn import functional
 
-from i2l.images.canvas import FAINT, FRAME_PX, WHITE
+from i2l.images.prepare import FAINT, FRAME_PX, WHITE
 from i2l.model.network import ExportExample, Network, NetworkOutput, autocast, shift_right
 from i2l.model.pinpoint.config import PinpointConfig
 from i2l.model.windows import Window

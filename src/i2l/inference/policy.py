@@ -1,0 +1,160 @@
+"""How hard to look at an image: greedily first, and with more effort only where that leaves doubt.
+
+An image comes in one or several forms, at one or several scales, the most likely one last. That one is read
+greedily. A reading that is sure of every token, and leaves no ink out, stands. Otherwise the other forms are
+read greedily too, and the best of all with the whole beam. Readings that leave nothing out always come before
+those that do.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from i2l.formulas.vocabulary import Vocabulary
+from i2l.images.prepare import PreparedImage, place_on_canvas
+from i2l.inference.boxes import UNREAD_LIMIT, PageInk
+from i2l.inference.decoding import Backend, BeamOptions, Hypothesis, beam_search
+from i2l.inference.grammar import FormulaGuard, guards_of_few
+from i2l.inference.model_folder import LoadedModel
+from i2l.inference.options import ReadingOptions
+
+SPARE_READINGS: Final = 4  # other readings that come for nothing
+OTHER_TOKENS: Final = 3  # that are kept at each step, as they might stand in the place of the one written
+# A greedy reading stands if it is this sure of every token; the beam finds no other then (docs/LOG.md).
+SURE_PROBABILITY: Final = 0.6
+ANY_NUMBER: Final = 0  # of symbols: the key of the guard for pictures of more than a few
+
+
+class Attempt(NamedTuple):
+    """The ink of a form of an image, what was read there, and how long that took."""
+
+    ink: PageInk
+    found: list[Hypothesis]
+    seconds: float
+    elsewhere: tuple[Hypothesis, ...] = ()  # the best one of each other form that was read
+
+
+class SearchPolicy:
+    """Decides what is searched, and how, for one model. Safe to share between threads."""
+
+    def __init__(self, model: LoadedModel, options: ReadingOptions) -> None:
+        """Take a model and options that fit it."""
+        self._config, self._vocabulary = model.config, model.vocabulary
+        self._guards = {ANY_NUMBER: FormulaGuard(model.vocabulary), **guards_of_few(model.vocabulary)}
+        self._choose(options)
+
+    def with_options(self, options: ReadingOptions) -> "SearchPolicy":
+        """Return a policy for the same model with other options; both share what their guards have learnt."""
+        other = object.__new__(SearchPolicy)
+        other.__dict__.update(self.__dict__)
+        other._choose(options)
+        return other
+
+    def _choose(self, options: ReadingOptions) -> None:
+        self._guarded = options.guard
+        self._wide = BeamOptions(
+            width=options.beam_width,
+            length_penalty=options.length_penalty,
+            n_best=options.n_best,
+            spares=SPARE_READINGS,
+            max_steps=self._config.max_steps if options.max_tokens is None else options.max_tokens + 1,
+            others=OTHER_TOKENS,
+        )
+        self._greedy = replace(self._wide, width=1, n_best=1)
+
+    def search(self, forms: Sequence[list[PreparedImage]], backend: Backend) -> list[Attempt]:
+        """Search in images, each in one or several forms; return the best attempt at each."""
+        attempts = self._search([self._find_ink(images[-1]) for images in forms], self._greedy, backend)
+        unsure = [index for index, attempt in enumerate(attempts) if not self._is_sure(attempt)]
+        self._try_other_forms(attempts, unsure, forms, backend)
+        if self._wide.width > 1:
+            self._widen(attempts, unsure if self._wide.n_best == 1 else range(len(attempts)), backend)
+        return attempts
+
+    def _try_other_forms(
+        self,
+        attempts: list[Attempt],
+        unsure: Sequence[int],
+        forms: Sequence[list[PreparedImage]],
+        backend: Backend,
+    ) -> None:
+        """Read the other forms of some images greedily, and keep the best attempt at each."""
+        owners = [index for index in unsure for _ in forms[index][:-1]]
+        inks = [self._find_ink(image) for index in unsure for image in forms[index][:-1]]
+        for index, other in zip(owners, self._search(inks, self._greedy, backend), strict=True):
+            first = attempts[index]
+            best = max(
+                (first, other),
+                key=lambda one: (self._is_whole(one), one.found[0].score, -one.ink.image.scale),
+            )
+            loser = other if best is first else first
+            attempts[index] = best._replace(
+                seconds=first.seconds + other.seconds,
+                elsewhere=(*first.elsewhere, most_probable_first(loser.found)[0]),
+            )
+
+    def _widen(self, attempts: list[Attempt], again: Sequence[int], backend: Backend) -> None:
+        """Search some images once more, with the whole beam, and keep that unless it has lost a part."""
+        wide = self._search([attempts[index].ink for index in again], self._wide, backend)
+        for index, attempt in zip(again, wide, strict=True):
+            first = attempts[index]
+            best = max((attempt, first), key=self._is_whole)
+            attempts[index] = best._replace(
+                seconds=attempt.seconds + first.seconds, elsewhere=first.elsewhere
+            )
+
+    def _find_ink(self, image: PreparedImage) -> PageInk:
+        return PageInk.find(image, self._config)
+
+    def _search(self, inks: Sequence[PageInk], options: BeamOptions, backend: Backend) -> list[Attempt]:
+        """Search in the images of a batch; those of one symbol, and of two, have guards of their own."""
+        groups: dict[int, list[int]] = {}
+        for place, ink in enumerate(inks):
+            number = ink.num_symbols if ink.num_symbols in self._guards else ANY_NUMBER
+            groups.setdefault(number, []).append(place)
+        found: dict[int, Attempt] = {}
+        for number, places in groups.items():
+            guard = self._guards[number] if self._guarded else None
+            attempts = self._search_together([inks[place] for place in places], options, guard, backend)
+            found |= zip(places, attempts, strict=True)
+        return [found[place] for place in range(len(inks))]
+
+    def _search_together(
+        self, inks: Sequence[PageInk], options: BeamOptions, guard: FormulaGuard | None, backend: Backend
+    ) -> list[Attempt]:
+        """Search in several images at once."""
+        started = time.perf_counter()
+        canvases = place_on_canvas([ink.image.pixels for ink in inks], canvas_shape=self._config.canvas_shape)
+        found = beam_search(
+            backend, backend.encode(canvases), arrays=backend.arrays, options=options, guard=guard
+        )
+        seconds = (time.perf_counter() - started) / len(inks)
+        return [Attempt(ink, hypotheses, seconds) for ink, hypotheses in zip(inks, found, strict=True)]
+
+    def _is_sure(self, attempt: Attempt) -> bool:
+        """Tell whether the best hypothesis is sure of every token and leaves nothing out."""
+        best = most_probable_first(attempt.found)[0]
+        sure = best.finished and float(np.exp(best.token_log_probs.min())) >= SURE_PROBABILITY
+        return sure and self._is_whole(attempt)
+
+    def _is_whole(self, attempt: Attempt) -> bool:
+        """Tell whether some hypothesis leaves nothing out."""
+        return any(
+            unread_share(hypothesis, attempt.ink, self._vocabulary) < UNREAD_LIMIT
+            for hypothesis in attempt.found
+        )
+
+
+def most_probable_first(found: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Order what a search found; what was cut at the limit of tokens comes last."""
+    return sorted(found, key=lambda one: (one.finished, one.log_prob), reverse=True)
+
+
+def unread_share(hypothesis: Hypothesis, ink: PageInk, vocabulary: Vocabulary) -> float:
+    """Return the share of ink that a hypothesis leaves out."""
+    assert hypothesis.attention is not None
+    tokens = vocabulary.decode(hypothesis.token_ids)
+    return ink.unread(tokens, hypothesis.attention[: len(tokens)])
