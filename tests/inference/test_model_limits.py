@@ -81,10 +81,10 @@ def test_a_reader_prepares_pictures_as_the_limits_of_its_model_say(checkpoint):
     reader = Reader(checkpoint)
     picture = draw_formula("a + b + c = x")
     usual = reader.prepare(picture)[-1]
-    config = dataclasses.replace(CONFIG, dpi=100.0, scale_step=1.5)
+    config = dataclasses.replace(CONFIG, dpi=60.0, scale_step=1.5)
     reader.model = dataclasses.replace(reader.model, config=config)
     forms = reader.prepare(picture)
-    assert forms[-1].scale < 0.6 * usual.scale
+    assert forms[-1].scale < 0.4 * usual.scale
     scales = sorted(form.scale for form in forms)
     assert scales[-1] / scales[0] == pytest.approx(1.5**2)
     wide = np.tile(picture, (1, 2))
