@@ -126,13 +126,13 @@ def write_config(path: Path, **content: Any) -> None:  # noqa: ANN401 - JSON val
 
 
 def bundled_models() -> list[str]:
-    """Give the names of the models in the box, the one to read with first."""
+    """List the names of the models in the box, the one to read with first."""
     names = sorted(path.parent.name for path in BUNDLED.glob(f"*/{CONFIG}"))
     return sorted(names, key=lambda name: PREFERRED.index(name) if name in PREFERRED else len(PREFERRED))
 
 
 def find_model(model: str | Path | None) -> Path:
-    """Give the folder of a model: of one in the box by its name, or the first of those, or a folder.
+    """Find the folder of a model: of one in the box by its name, or the first of those, or a folder.
 
     Raises:
         ModelError: if there is none; the message says what there is.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from i2l.errors import require_extra
-from i2l.inference.export import ZERO
+from i2l.inference.export import INT8_ZERO
 
 Weights = dict[str, NDArray[np.float32]]
 PREFIX = "model."
@@ -41,7 +41,7 @@ def _weights_of(graph: Any) -> Weights:  # noqa: ANN401 - onnx.GraphProto
         if name.startswith(PREFIX):
             weights[name.removeprefix(PREFIX).removesuffix(".float16")] = values.astype(np.float32)
         elif name.endswith(".int8") and f"{name[:-5]}.scales" in stored:
-            matrix = (values.astype(np.float32) - ZERO) * stored[f"{name[:-5]}.scales"]
+            matrix = (values.astype(np.float32) - INT8_ZERO) * stored[f"{name[:-5]}.scales"]
             weights[_name_of_matrix(name, users, stored)] = np.ascontiguousarray(matrix.T)
     return weights
 

@@ -1,11 +1,10 @@
-"""The order of training: which samples form which batch, at which step.
+"""The order of training: which samples form which batch at which step, and the few shapes that batches have.
 
 The order is a pure function of (seed, epoch), made of integer arithmetic alone, so it is the same on every
 platform and with every library version; a run is resumed from three integers (seed, epoch, position).
 
-The few fixed shapes of batches: how many tokens, and which window of the canvas.
-
-A device plans (and captures) each shape once; with ever-changing shapes it would plan for most of the run.
+A shape is a number of tokens and a window of the canvas. A device plans (and captures) each shape once; with
+ever-changing shapes it would plan for most of the run.
 """
 
 from collections.abc import Sequence
@@ -93,7 +92,7 @@ class Sampler:
         return self.state.epoch + self.state.position / self.batches_per_epoch
 
     def next_batch(self) -> Batch:
-        """Give the next batch and move on."""
+        """Return the next batch and move on."""
         batch = self._batches[self.state.position]
         self.state = replace(self.state, position=self.state.position + 1)
         if self.state.position == self.batches_per_epoch:
@@ -139,7 +138,7 @@ def emphasized(ids: Sequence[str], emphasis: Sequence[str]) -> Indices:
 
 
 def shuffled(num_items: int, *, seed: int, stream: int) -> Indices:
-    """Give 0 .. num_items-1 in the random order that belongs to (seed, stream): sorted by SplitMix64 keys."""
+    """Shuffle 0 .. num_items-1 into the order that belongs to (seed, stream): sorted by SplitMix64 keys."""
     start = _mix(np.array([seed], dtype=np.uint64)) ^ _mix(~np.array([stream], dtype=np.uint64))
     counters = np.arange(1, num_items + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return np.argsort(_mix(start + counters), kind="stable").astype(np.int64)
@@ -172,7 +171,7 @@ class BatchLimits:
     multiple: int = 1  # of this many samples, so that as many processes can share it
 
     def num_samples(self, window: Window, num_tokens: int) -> int:
-        """Give the samples of a batch with this window and length, halving until it is within the limits."""
+        """Halve the number of samples until a batch of this window and length is within the limits."""
         size, area = self.samples, window.height_px * window.width_px
         while size % (2 * self.multiple) == 0 and (
             (self.pixels and size * area > self.pixels) or (self.tokens and size * num_tokens > self.tokens)

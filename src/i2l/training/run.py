@@ -1,4 +1,4 @@
-"""Wiring: a dataset and a config become a run folder; the same call again goes on where the last one stopped.
+"""A dataset and a config become a run folder; the same call again goes on where the last one stopped.
 
 RUN/config.yaml      the resolved config; `--config` takes it again
 RUN/metrics.jsonl    every logged row
