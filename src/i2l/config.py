@@ -3,38 +3,11 @@
 The config of the network itself is the network's own; see `i2l.model.config`.
 """
 
-import dataclasses
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal
 
-from i2l.errors import I2LError
-
-
-class ConfigError(I2LError):
-    """A configuration that cannot be used."""
-
-
-class JsonConfig:
-    """A frozen dataclass that turns into a JSON object and back."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        """Build the configuration from decoded JSON; lists become tuples.
-
-        Raises:
-            ConfigError: for a field that does not exist, or a value that the class refuses.
-        """
-        known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
-        unknown = sorted(set(fields) - known)
-        if unknown:
-            raise ConfigError(f"{cls.__name__} has no field {', '.join(unknown)}; it has {sorted(known)}.")
-        return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()})
+from i2l.files import ConfigError, JsonConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,9 +9,8 @@ from torch import nn
 from torch.export import Dim
 
 from i2l.images.prepare import FRAME_PX, WHITE
-from i2l.model.config import InkWindow, ModelConfig
+from i2l.model.config import InkWindow, Layer, ModelConfig, ReceptiveField, convolved_axis
 from i2l.model.network import ExportExample, Network, NetworkOutput, shift_right
-from i2l.model.receptive_field import Layer, ReceptiveField, convolved_axis
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from i2l.images.prepare import Box, place_on_canvas
 from i2l.inference.boxes import DEFAULT_SHARE, Attention, attention_boxes, find_ink, visible_tokens
 from i2l.inference.decoding import Backend
 from i2l.inference.reader import Reader
-from i2l.model.receptive_field import ReceptiveField
+from i2l.model.config import ReceptiveField
 
 NUM_ALTERNATIVES: Final = 4
 

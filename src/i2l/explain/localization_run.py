@@ -30,7 +30,7 @@ from i2l.images.ink import InkMask as Ink
 from i2l.images.prepare import FRAME_PX, place_on_canvas
 from i2l.inference.boxes import find_ink
 from i2l.inference.model_folder import LoadedModel
-from i2l.model.receptive_field import ReceptiveField
+from i2l.model.config import ReceptiveField
 
 VALIDATION: Final = "val"
 _NUM_FITTED: Final = 500  # samples that the share of attention is fitted on

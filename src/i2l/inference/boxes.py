@@ -28,8 +28,7 @@ from i2l.images.ink import Boxes, find_symbols, join_pieces, measure_pieces
 from i2l.images.ink import InkMask as Ink
 from i2l.images.prepare import FRAME_PX, WHITE, Box, PreparedImage, centre
 from i2l.inference.ink_match import match_ink
-from i2l.model.config import ModelConfig
-from i2l.model.receptive_field import AxisField, ReceptiveField
+from i2l.model.config import AxisField, ModelConfig, ReceptiveField
 
 Attention = npt.NDArray[np.floating]
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from i2l.config import ConfigError, JsonConfig, ObjectiveConfig, TrainConfig
+from i2l.config import ObjectiveConfig, TrainConfig
 from i2l.errors import require_extra
-from i2l.files import atomic_write
+from i2l.files import ConfigError, JsonConfig, atomic_write
 from i2l.model.config import (
     NETWORKS,
     ModelConfig,

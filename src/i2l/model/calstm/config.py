@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from i2l.config import ConfigError
+from i2l.files import ConfigError
 from i2l.images.prepare import FRAME_PX, WHITE
-from i2l.model.config import InkWindow, ModelConfig
-from i2l.model.receptive_field import Layer, ReceptiveField, convolved_axis
+from i2l.model.config import InkWindow, Layer, ModelConfig, ReceptiveField, convolved_axis
 
 if TYPE_CHECKING:
     from i2l.model.network import Network

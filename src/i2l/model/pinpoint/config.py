@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from i2l.config import ConfigError
+from i2l.files import ConfigError
 from i2l.images.prepare import FAINT, FRAME_PX
-from i2l.model.config import InkWindow, Memory, ModelConfig
-from i2l.model.receptive_field import Layer, ReceptiveField, convolved_axis
+from i2l.model.config import InkWindow, Layer, Memory, ModelConfig, ReceptiveField, convolved_axis
 
 if TYPE_CHECKING:
     from i2l.model.network import Network
