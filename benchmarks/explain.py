@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from i2l.config import PRESETS, ModelConfig
 from i2l.explain.attention import Placement
 from i2l.explain.drawings import explanation_page
 from i2l.explain.explanation import build_explanation
@@ -24,7 +23,7 @@ from i2l.formulas.normalize import normalize_formula
 from i2l.images.ink import find_symbols
 from i2l.images.prepare import place_on_canvas
 from i2l.inference.boxes import Box, block_box, choose_symbols, find_ink, smallest_blocks
-from i2l.model.receptive_field import receptive_field
+from i2l.model.config import ModelConfig, presets
 from i2l.rendering.render import render_formulas
 
 BELLS = ((4, 0.0), (10, 0.05), (16, 0.05), (24, 0.1))  # width in pixels, share of noise
@@ -66,7 +65,7 @@ def made_up_attention(
     sample: Sample, config: ModelConfig, bell_px: float, noise: float, generator: np.random.Generator
 ) -> NDArray[np.float64]:
     """Look at each token's box, or where the one before it was; (tokens, rows, columns)."""
-    field = receptive_field(config)
+    field = config.receptive_field()
     placement = Placement.centred(sample.pixels.shape, canvas_shape=config.canvas_shape)
     y, x = (
         np.array([axis.centre(cell) for cell in range(axis.num_cells)])
@@ -89,8 +88,8 @@ def made_up_attention(
 def compare_rules(samples: list[Sample]) -> None:
     """Print the mean IoU of both rules."""
     print("mean IoU: all ink in the block / nearest symbol, by share of attention in the block")
-    for name, config in PRESETS.items():
-        field = receptive_field(config)
+    for name, config in presets().items():
+        field = config.receptive_field()
         for bell_px, noise in BELLS:
             generator = np.random.default_rng(0)
             found: dict[float, list[tuple[float, float]]] = {share: [] for share in SHARES}
@@ -129,7 +128,7 @@ def ink_box(ink: NDArray[np.bool_], block: Box) -> Box | None:
 
 def measure_pages(samples: list[Sample]) -> None:
     """Print how large pages are, with four alternatives a token."""
-    config = PRESETS["nopool"]
+    config = presets()["nopool"]
     generator = np.random.default_rng(0)
     sizes = []
     for sample in samples:
@@ -143,7 +142,7 @@ def measure_pages(samples: list[Sample]) -> None:
             probabilities=generator.random(count).tolist(),
             alternatives=[[(token, 0.01234) for token in generator.choice(sample.tokens, 4)]] * count,
             attention=made_up_attention(sample, config, 16, 0.1, generator),
-            field=receptive_field(config),
+            field=config.receptive_field(),
             placement=Placement.centred(sample.pixels.shape, canvas_shape=config.canvas_shape),
         )
         sizes.append((len(explanation_page(explanation).encode()), count))

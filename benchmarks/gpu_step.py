@@ -21,10 +21,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from i2l.config import ModelConfig, ObjectiveConfig, model_preset
+from i2l.config import ObjectiveConfig
+from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.encoder import encode_windows
 from i2l.model.calstm.network import Recognizer
 from i2l.model.calstm.training_pass import fast_forward
+from i2l.model.config import model_preset
 from i2l.model.windows import Window, assign_windows, centred_windows, gather_windows
 from i2l.training.monitor import peak_flops, training_flops
 
@@ -65,18 +67,21 @@ class Batch:
     token_ids: Tensor  # (B, T)
     lengths: Tensor  # (B,)
 
-    def pixels(self, window: Window, config: ModelConfig) -> Tensor:
+    def pixels(self, window: Window, config: CalstmConfig) -> Tensor:
         """The window's part of each canvas."""
         return gather_windows(
             self.storage, self.offsets, self.sizes, window=window, canvas_shape=config.canvas_shape
         )
 
 
-def shape_counts(config: ModelConfig, step: int) -> Counter[Shape]:
+def shape_counts(config: CalstmConfig, step: int) -> Counter[Shape]:
     """Count the samples by the shape that holds them."""
     rows = np.array([[int(part) for part in entry.split(",")] for entry in SAMPLES.split()])
     windows = centred_windows(
-        area=(config.height_px, config.width_px), cell_px=2 ** len(config.channels), step=step
+        area=(config.height_px, config.width_px),
+        cell_px=config.cell_px,
+        heights_px=config.window_heights_px,
+        step=step,
     )
     chosen = assign_windows(rows[:, 1:], windows, canvas_shape=config.canvas_shape)
     tokens = [next(limit for limit in LENGTH_CLASSES if limit >= count) for count in rows[:, 0]]
@@ -100,7 +105,7 @@ def make_batch(shape: Shape, batch: int, vocab_size: int, device: torch.device) 
 class Runner:
     """A model, its gradients in fixed places, and the ways to run a step."""
 
-    def __init__(self, config: ModelConfig, vocab_size: int, device: torch.device) -> None:
+    def __init__(self, config: CalstmConfig, vocab_size: int, device: torch.device) -> None:
         torch.manual_seed(0)
         self.config, self.vocab_size, self.device = config, vocab_size, device
         self.model = Recognizer(config, vocab_size=vocab_size).to(device)
@@ -204,7 +209,9 @@ def relative(found: list[Tensor], expected: list[Tensor]) -> float:
 
 def check(runner: Runner, dtype: torch.dtype) -> dict[str, float]:
     """Compare the fast path with the plain one in float32, and both in ``dtype`` with plain float32."""
-    shape = Shape(24, centred_windows(area=(runner.config.height_px, runner.config.width_px), cell_px=32)[8])
+    area = runner.config.height_px, runner.config.width_px
+    windows = centred_windows(area=area, cell_px=32, heights_px=CalstmConfig.window_heights_px)
+    shape = Shape(24, windows[8])
     batch = make_batch(shape, 8, runner.vocab_size, runner.device)
     found = {}
     for name, run, kind in (

@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from i2l.config import ObjectiveConfig, TrainConfig, model_preset
+from i2l.config import ObjectiveConfig, TrainConfig
 from i2l.errors import I2LError
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.prepare import place_on_canvas
@@ -39,8 +39,8 @@ from i2l.inference.onnx_backend import OnnxBackend
 from i2l.inference.reader import Reader
 from i2l.inference.torch_backend import TorchBackend
 from i2l.model.checkpoint import save_checkpoint
-from i2l.model.network import Network, build_network
-from i2l.model.pinpoint.network import Pinpoint
+from i2l.model.config import model_preset
+from i2l.model.network import Network
 from tests.images.hostile import hostile_file
 from tests.inference.toy import log_softmax, plain_beam_search
 
@@ -52,12 +52,12 @@ def make_checkpoint(folder: Path, preset: str) -> Network:
     """Write a checkpoint with random weights that never ends a formula by itself."""
     torch.manual_seed(0)
     config = model_preset(preset)
-    model = build_network(config, vocab_size=VOCAB_SIZE)
-    output = model.decoder if isinstance(model, Pinpoint) else model.output
+    model = config.build(vocab_size=VOCAB_SIZE)
+    output = model.get_submodule(config.score_bias.split(".")[0])  # the part that scores the tokens
     with torch.no_grad():
         for parameter in output.parameters():
             parameter.mul_(4)
-        output.score.bias[Vocabulary.eos_id] = -100
+        model.get_parameter(config.score_bias)[Vocabulary.eos_id] = -100
     save_checkpoint(
         folder,
         step=0,

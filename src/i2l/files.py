@@ -1,16 +1,20 @@
 """Files that are either whole or absent, and folders that know what their files held when they were written.
 
 A file is written beside its target, then renamed over it. A folder gets a list of checksums that
-`sha256sum -c SHA256SUMS` reads too; a folder of an earlier version has none, and is not checked.
+`sha256sum -c SHA256SUMS` reads too; a folder of an earlier version has none, and is not checked. Configs that
+are saved in such folders are dataclasses that turn into JSON and back.
 """
 
+import dataclasses
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Self
+
+from i2l.errors import I2LError
 
 CHECKSUMS: Final = "SHA256SUMS"
 _LINE: Final = re.compile(r"([0-9a-f]{64})  (.+)")
@@ -95,3 +99,28 @@ def _read_checksums(folder: Path) -> dict[str, str]:
     if not text.endswith("\n") or None in found:
         raise ValueError(f"{CHECKSUMS} is damaged; copy the folder again.")
     return {line[2]: line[1] for line in found if line}
+
+
+class ConfigError(I2LError):
+    """A configuration that cannot be used."""
+
+
+class JsonConfig:
+    """A frozen dataclass that turns into a JSON object and back."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        """Build the configuration from decoded JSON; lists become tuples.
+
+        Raises:
+            ConfigError: for a field that does not exist, or a value that the class refuses.
+        """
+        known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        unknown = sorted(set(fields) - known)
+        if unknown:
+            raise ConfigError(f"{cls.__name__} has no field {', '.join(unknown)}; it has {sorted(known)}.")
+        return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()})

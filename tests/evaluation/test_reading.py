@@ -10,7 +10,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from i2l.cli import app
-from i2l.config import ModelConfig, ObjectiveConfig, TrainConfig
+from i2l.config import ObjectiveConfig, TrainConfig
 from i2l.dataset.sources import text_sources
 from i2l.errors import I2LError
 from i2l.evaluation.compare import EvaluationOptions, PairsError
@@ -19,11 +19,12 @@ from i2l.evaluation.read_samples import PAPER_READING, BatchReader, ReadingLog, 
 from i2l.evaluation.results import save_results
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.reader import Reader
+from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.network import Recognizer
 from i2l.model.checkpoint import save_checkpoint
 
 TOKENS = ["x", "+", "=", *"abcdef"]
-CONFIG = ModelConfig(
+CONFIG = CalstmConfig(
     height_px=64,
     width_px=96,
     channels=(3, 4, 5, 6, 8),

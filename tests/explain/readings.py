@@ -3,14 +3,13 @@
 import numpy as np
 from PIL import Image
 
-from i2l.config import ModelConfig
 from i2l.explain.attention import Placement
 from i2l.explain.explanation import build_explanation
 from i2l.images.prepare import place_on_canvas
-from i2l.model.receptive_field import receptive_field
+from i2l.model.calstm.config import CalstmConfig
 
-CONFIG = ModelConfig(height_px=64, width_px=320)
-FIELD = receptive_field(CONFIG)
+CONFIG = CalstmConfig(height_px=64, width_px=320)
+FIELD = CONFIG.receptive_field()
 TOKENS = ["a", "^", "{", "2", "}", "+", "<b>&"]  # the last one is no token, but would break a careless page
 # Symbols in pixels of an image of 240 x 48; the image lies at (41, 9) on the canvas.
 SYMBOLS = {0: (8, 20, 28, 40), 3: (40, 4, 52, 18), 5: (72, 20, 92, 40), 6: (200, 20, 220, 40)}

@@ -5,13 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from i2l.config import ModelConfig
 from i2l.explain.localization import BoxError, TrueBoxes, box_iou, fit_share
 from i2l.inference.boxes import attention_boxes, smallest_blocks, visible_tokens
-from i2l.model.receptive_field import receptive_field
+from i2l.model.calstm.config import CalstmConfig
 
-CONFIG = ModelConfig(height_px=128, width_px=256)
-FIELD = receptive_field(CONFIG)
+CONFIG = CalstmConfig(height_px=128, width_px=256)
+FIELD = CONFIG.receptive_field()
 
 
 def brute_force_cells(attention, share):

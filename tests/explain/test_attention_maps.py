@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from i2l.config import PRESETS, ModelConfig
 from i2l.explain.attention import SPREADS, AttentionMapper, Placement, SpreadError, axis_weights
-from i2l.model.receptive_field import receptive_field
+from i2l.model.calstm.config import CalstmConfig
+from i2l.model.config import presets
 
-SMALL = ModelConfig(height_px=64, width_px=160)
+SMALL = CalstmConfig(height_px=64, width_px=160)
 FIELDS = {
-    **{name: receptive_field(config) for name, config in PRESETS.items()},
-    "small": receptive_field(SMALL),
+    **{name: config.receptive_field() for name, config in presets().items()},
+    "small": SMALL.receptive_field(),
 }
 
 

@@ -8,18 +8,17 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
-from i2l.config import ModelConfig
 from i2l.explain.attention import Placement
 from i2l.explain.explanation import explain_image
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.prepare import place_on_canvas, prepare_image
 from i2l.inference.boxes import attention_boxes, find_ink
 from i2l.inference.reader import Reader
+from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.network import Recognizer
 from i2l.model.checkpoint import save_checkpoint
-from i2l.model.receptive_field import receptive_field
 
-CONFIG = ModelConfig(
+CONFIG = CalstmConfig(
     height_px=64,
     width_px=320,
     channels=(4, 4, 4, 4, 4),
@@ -67,7 +66,7 @@ def test_boxes_find_their_way_back_to_the_file(file, scale):
     placement = Placement.prepared(prepared, canvas_shape=CONFIG.canvas_shape)
     assert (placement.height_px, placement.width_px) == (70, 260)
     canvas = place_on_canvas([prepared.pixels], canvas_shape=CONFIG.canvas_shape)[0]
-    field = receptive_field(CONFIG)
+    field = CONFIG.receptive_field()
     for left in (30, 80, 130, 180):
         x, y, _, _ = placement.to_canvas((left + 9, 31, left + 9, 31))  # the middle
         attention = np.zeros((1, *field.grid))

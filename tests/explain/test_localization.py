@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from i2l.config import ModelConfig
 from i2l.explain.attention import FOCUS_SHARE
 from i2l.explain.localization import (
     METRICS,
@@ -17,10 +16,10 @@ from i2l.explain.localization import (
     score_tokens,
     token_class,
 )
-from i2l.model.receptive_field import receptive_field
+from i2l.model.calstm.config import CalstmConfig
 
-CONFIG = ModelConfig(height_px=64, width_px=320)
-FIELD = receptive_field(CONFIG)  # 2 x 10 cells
+CONFIG = CalstmConfig(height_px=64, width_px=320)
+FIELD = CONFIG.receptive_field()  # 2 x 10 cells
 TOKENS = ["a", "+", r"\alpha", "2"]
 # Symbols of 20 x 24 pixels in the middle of the cells (0, 1), (0, 3), (0, 5) and (0, 8) of a full-size image.
 BOXES = [(32 * column + 6, 4, 32 * column + 26, 28) for column in (1, 3, 5, 8)]

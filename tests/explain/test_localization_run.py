@@ -9,16 +9,16 @@ import torch
 from typer.testing import CliRunner
 
 from i2l.cli import app
-from i2l.config import ModelConfig
 from i2l.dataset.sources import text_sources
 from i2l.errors import I2LError
 from i2l.explain.localization_run import inked_cells, report_localization
+from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.network import Recognizer
 from i2l.model.checkpoint import save_checkpoint
 from tests.dataset.conftest import fake_tex, small_build  # noqa: F401 - fixtures
 from tests.explain.test_localization import FIELD, sample
 
-CONFIG = ModelConfig(
+CONFIG = CalstmConfig(
     height_px=64,
     width_px=160,
     channels=(3, 4, 4, 4, 4),

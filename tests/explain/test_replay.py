@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from i2l.config import ModelConfig
 from i2l.explain.explanation import find_alternatives, replay_tokens
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.decoding import BeamOptions, beam_search
 from i2l.inference.torch_backend import TorchBackend
+from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.network import Recognizer
 
 GRIDS = {"nopool": 1, "strips": 2}
@@ -16,7 +16,7 @@ GRIDS = {"nopool": 1, "strips": 2}
 
 def small_model(pool_rows):
     """Weights far from zero, so that hypotheses differ in what they look at."""
-    config = ModelConfig(
+    config = CalstmConfig(
         height_px=64,
         width_px=160,
         channels=(4, 4, 4, 4, 4),

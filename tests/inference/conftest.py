@@ -9,9 +9,10 @@ import torch
 from filelock import FileLock
 from PIL import Image, ImageDraw, ImageFont
 
-from i2l.config import ModelConfig, ObjectiveConfig, TrainConfig
+from i2l.config import ObjectiveConfig, TrainConfig
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.prepare import place_on_canvas
+from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.network import Recognizer
 from i2l.model.checkpoint import save_checkpoint
 
@@ -25,7 +26,7 @@ FORMULAS = [
     "y = x ^ { 2 } + c",
     "a + b + c = x",
 ]
-CONFIG = ModelConfig(
+CONFIG = CalstmConfig(
     height_px=64,
     width_px=192,
     channels=(8, 12, 16, 24, 24),

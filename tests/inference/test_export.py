@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from i2l.config import ObjectiveConfig, TrainConfig, model_preset
+from i2l.config import ObjectiveConfig, TrainConfig
 from i2l.errors import I2LError
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.prepare import place_on_canvas
@@ -23,7 +23,7 @@ from i2l.inference.onnx_backend import OnnxBackend
 from i2l.inference.reader import Reader
 from i2l.model.calstm.network import Recognizer
 from i2l.model.checkpoint import load_network, save_checkpoint
-from i2l.model.network import build_network
+from i2l.model.config import model_preset
 from tests.images.hostile import hostile_file
 from tests.inference.conftest import CONFIG, FORMULAS, draw_formula
 from tests.inference.toy import log_softmax, plain_beam_search
@@ -79,7 +79,7 @@ def test_the_search_on_onnx_is_the_torch_loop_for_the_presets(preset, tmp_path):
     """Random weights, made larger so that the tokens depend on the image."""
     torch.manual_seed(0)
     config = model_preset(preset)
-    model = build_network(config, vocab_size=60)
+    model = config.build(vocab_size=60)
     with torch.no_grad():
         output = model.decoder.score if preset == "pinpoint" else model.output
         for parameter in output.parameters():

@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from i2l.config import model_preset
 from i2l.images.ink import measure_pieces
 from i2l.images.prepare import prepare_image
 from i2l.inference.boxes import PageInk, unread_ink
-from i2l.model.receptive_field import receptive_field
+from i2l.model.config import model_preset
 
-FIELDS = {name: receptive_field(model_preset(name)) for name in ("nopool", "strips", "pinpoint")}
+FIELDS = {name: model_preset(name).receptive_field() for name in ("nopool", "strips", "pinpoint")}
 FIELD = FIELDS["pinpoint"]
 ROWS, COLUMNS = FIELD.grid
 ROW, COLUMN = ROWS // 2, COLUMNS // 2

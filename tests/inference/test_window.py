@@ -2,14 +2,13 @@ import numpy as np
 import pytest
 import torch
 
-from i2l.config import ModelConfig
 from i2l.images.prepare import WHITE
-from i2l.inference.onnx_backend import find_window
+from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.encoder import Encoder
 
 
 def config(**changes):
-    return ModelConfig(**({"height_px": 128, "width_px": 320, "channels": (2, 3, 3, 4, 5)} | changes))
+    return CalstmConfig(**({"height_px": 128, "width_px": 320, "channels": (2, 3, 3, 4, 5)} | changes))
 
 
 def canvas(box, settings):
@@ -49,7 +48,7 @@ def test_the_window_gives_the_features_of_the_whole_canvas(box, pool):
     settings = config(pool_rows=pool[0], pool_columns=pool[1])
     pixels = canvas(box, settings)
     made = encoder(settings)
-    window = find_window(pixels, settings)
+    (window,) = settings.find_windows(pixels)
     with torch.no_grad():
         whole = made(torch.from_numpy(pixels)).flatten(1, 2)
         blank = made(torch.full_like(torch.from_numpy(pixels), WHITE)).flatten(1, 2)
@@ -60,12 +59,12 @@ def test_the_window_gives_the_features_of_the_whole_canvas(box, pool):
 
 def test_the_window_is_small():
     settings = config(width_px=1088)
-    window = find_window(canvas((40, 500, 90, 600), settings), settings)
+    (window,) = settings.find_windows(canvas((40, 500, 90, 600), settings))
     assert window.columns.stop - window.columns.start == 8 * 32 + 2  # 4 cells of ink, 1 beside, 1 not used
     assert window.rows == slice(0, 130)
 
 
 def test_a_blank_canvas():
     settings = config()
-    window = find_window(canvas((0, 0, 0, 0), settings), settings)
+    (window,) = settings.find_windows(canvas((0, 0, 0, 0), settings))
     assert window.columns.stop <= 3 * 32 + 2

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from i2l.config import ModelConfig
+from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.network import Recognizer
 
 VOCAB_SIZE = 11
@@ -19,7 +19,7 @@ def small_config(**changes):
         "init_units": 6,
         "output_units": 13,
     }
-    return ModelConfig(**(settings | changes))
+    return CalstmConfig(**(settings | changes))
 
 
 def make_model(config, *, dtype=torch.float64, seed=0, scale=2.0):

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from i2l.config import ConfigError, ModelConfig, ObjectiveConfig, model_preset
+from i2l.config import ConfigError, ObjectiveConfig
 from i2l.images.prepare import FAINT, place_on_canvas
-from i2l.model.network import build_network, guidance_loss
+from i2l.model.config import model_preset
+from i2l.model.network import guidance_loss
+from i2l.model.pinpoint.config import PinpointConfig
 from i2l.model.pinpoint.network import HALVING_KERNEL, convolution, first_halving
 
 SMALL = {
@@ -24,7 +26,7 @@ SMALL = {
 def make_model(**changes):
     torch.manual_seed(0)
     config = model_preset("pinpoint", **(SMALL | changes))
-    return build_network(config, vocab_size=11).double().eval()
+    return config.build(vocab_size=11).double().eval()
 
 
 def make_pixels(model, sizes=((20, 60), (9, 13))):
@@ -126,7 +128,7 @@ def test_guidance_pulls_attention_onto_the_box():
 
 def test_what_does_not_fit_together_is_refused():
     with pytest.raises(ConfigError, match="as many depths"):
-        ModelConfig(network="transformer")
+        PinpointConfig(channels=(4, 4, 4, 4, 4))
     with pytest.raises(ConfigError, match="decoder_units"):
         model_preset("pinpoint", decoder_units=390)
 

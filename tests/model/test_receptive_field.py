@@ -5,16 +5,16 @@ import dataclasses
 import pytest
 import torch
 
-from i2l.config import PRESETS, ModelConfig
+from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.encoder import Encoder
+from i2l.model.config import presets
 from i2l.model.pinpoint.network import GridEncoder
-from i2l.model.receptive_field import receptive_field
 
 GEOMETRIES = {
-    **PRESETS,
-    "columns pooled": ModelConfig(height_px=64, width_px=256, pool_columns=2),
-    "three layers": ModelConfig(height_px=32, width_px=96, channels=(1, 1, 1)),
-    "one cell": ModelConfig(height_px=32, width_px=32),
+    **presets(),
+    "columns pooled": CalstmConfig(height_px=64, width_px=256, pool_columns=2),
+    "three layers": CalstmConfig(height_px=32, width_px=96, channels=(1, 1, 1)),
+    "one cell": CalstmConfig(height_px=32, width_px=32),
 }
 
 
@@ -26,7 +26,7 @@ def config(request):
 
 def monotonic_encoder(config):
     """With positive weights and positive pixels a brighter pixel cannot be hidden by the pooling."""
-    if config.network == "transformer":
+    if config.network == "pinpoint":
         encoder = GridEncoder(
             channels=config.channels, depths=config.depths, reach_px=config.reach_px
         ).double()
@@ -54,7 +54,7 @@ def changed_cells(encoder, config, pixels):
 
 
 def expected_cells(config, pixels):
-    field = receptive_field(config)
+    field = config.receptive_field()
     expected = torch.zeros(field.grid, dtype=torch.bool)
     for pixel in pixels:
         rows, columns = (
@@ -68,7 +68,7 @@ def expected_cells(config, pixels):
 def test_fields_are_what_moves_a_cell(config):
     """Pixels are moved together where no cell sees two of them, so that each is checked as if alone."""
     height, width = config.canvas_shape
-    axis = receptive_field(config).columns
+    axis = config.receptive_field().columns
     pitch = axis.field_px + axis.stride_px + 6  # coprime to a stride, or nearly: all offsets are met
     encoder = monotonic_encoder(config)
     starts = [0, *range(1, pitch, 7), width - 1]
@@ -82,7 +82,7 @@ def test_fields_are_what_moves_a_cell(config):
 
 
 def test_cores_tile_the_area_inside_the_frame(config):
-    field = receptive_field(config)
+    field = config.receptive_field()
     for axis, canvas_px in zip((field.rows, field.columns), config.canvas_shape, strict=True):
         covered = [pixel for cell in range(axis.num_cells) for pixel in range(*axis.core(cell))]
         assert covered == list(range(1, canvas_px - 1))
@@ -91,7 +91,7 @@ def test_cores_tile_the_area_inside_the_frame(config):
 
 
 def test_the_papers_numbers():
-    field = receptive_field(PRESETS["nopool"])
+    field = presets()["nopool"].receptive_field()
     assert (field.columns.field_px, field.columns.stride_px) == (94, 32)
     assert field.columns.field(3) == (32 * 3 - 31 + 1, 32 * 3 + 62 + 1 + 1)  # the frame is one pixel
-    assert receptive_field(PRESETS["strips"]).rows.field(0) == (0, 130)
+    assert presets()["strips"].receptive_field().rows.field(0) == (0, 130)

@@ -5,10 +5,11 @@ import copy
 import pytest
 import torch
 
-from i2l.config import ObjectiveConfig, model_preset
+from i2l.config import ObjectiveConfig
 from i2l.model.calstm.network import Recognizer
 from i2l.model.calstm.training_pass import fast_forward, unrolls
 from i2l.model.calstm.unrolled import aligned
+from i2l.model.config import model_preset
 from i2l.model.windows import Window, crop_window
 from tests.model.conftest import make_batch, make_model, small_config
 

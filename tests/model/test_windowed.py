@@ -13,7 +13,7 @@ AREAS = [(128, 192), (96, 160), (64, 32), (32, 256)]
 def windows_of(area):
     """Windows at every place of the canvas: off-centre ones, and those that touch some of its edges."""
     height, width = area
-    windows = centred_windows(area=area, cell_px=32)
+    windows = centred_windows(area=area, cell_px=32, heights_px=(42, 82))
     places = itertools.product((0, 1, 13, height - 9), (0, 7, width - 6, width // 2 - 3))
     return windows + [Window(9, 6, top, left) for top, left in places]
 

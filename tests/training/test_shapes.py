@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from i2l.config import ModelConfig
+from i2l.model.calstm.config import CalstmConfig
 from i2l.model.windows import Window
 from i2l.training.batches import BatchLimits, BatchShape, SamplerError, classify_samples
 
-MODEL = ModelConfig()
+MODEL = CalstmConfig()
 ONE_BY_ONE = BatchLimits(1)
 
 

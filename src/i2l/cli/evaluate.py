@@ -130,8 +130,10 @@ def _find_samples(
     from i2l.evaluation.read_samples import find_pictures, load_split
 
     if data is not None:
-        canvas_shape = reader.model.config.canvas_shape
-        return load_split(data, split, canvas_shape=canvas_shape, limit=limit, jobs=jobs)
+        limits = reader.model.limits
+        return load_split(
+            data, split, canvas_shape=limits.canvas_shape, dpi=limits.dpi, limit=limit, jobs=jobs
+        )
     if images is not None and labels is not None:
         return find_pictures(images, labels, limit=limit)
     raise typer.BadParameter("A --model needs --data, or --images and --labels.")

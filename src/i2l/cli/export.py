@@ -14,8 +14,9 @@ def export(
         typer.Option(help="float16 halves the size; int8 quarters it and reads fastest."),
     ] = "float32",
     dpi: Annotated[
-        float, typer.Option(min=10, help="Scale of the text it was trained on, as of 12 pt type.")
-    ] = 200.0,
+        float | None,
+        typer.Option(help="Refuse a model that was not trained on 12 pt type at this many dots an inch."),
+    ] = None,
     calibration: Annotated[
         Path | None, typer.Option(help="calibration.json that was fitted on its validation split.")
     ] = None,

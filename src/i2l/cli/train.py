@@ -91,6 +91,7 @@ def train(
         JoinedDataset(
             data,
             canvas_shape=resolved.model.canvas_shape,
+            dpi=resolved.model.dpi,
             vocabulary=Vocabulary.load(vocabulary) if vocabulary else None,
         ),
         out=out,

@@ -62,6 +62,7 @@ def open_split(
     name: str,
     *,
     canvas_shape: tuple[int, int],
+    dpi: float = REFERENCE_DPI,
     limit: int = 0,
     jobs: int | None = None,
 ) -> "Split | PreparedSplit":
@@ -71,6 +72,7 @@ def open_split(
         dataset: that has it.
         name: of the split.
         canvas_shape: of the model, frame included.
+        dpi: of 12 pt type as the model knows it.
         limit: prepare only the first so many samples, if not 0; a split that needs nothing is given whole.
         jobs: processes that prepare; all cores if None.
 
@@ -78,9 +80,9 @@ def open_split(
         DatasetError: if there is no such split, or the model can read nothing of it.
     """
     split = dataset.split(name)
-    if set(split.styles[: limit or None]) == {PAPER_TEXT}:
+    if dpi == PAPER.dpi and set(split.styles[: limit or None]) == {PAPER_TEXT}:
         return split
-    prepared = PreparedSplit(split, canvas_shape=canvas_shape, limit=limit, jobs=jobs)
+    prepared = PreparedSplit(split, canvas_shape=canvas_shape, dpi=dpi, limit=limit, jobs=jobs)
     if not len(prepared):
         raise DatasetError(
             f"Of {dataset.path} this model can read no sample of {name!r}: "
@@ -93,17 +95,24 @@ class PreparedSplit:
     """The samples of a split that a model can read, as it reads them; ready once they are loaded."""
 
     def __init__(
-        self, split: Split, *, canvas_shape: tuple[int, int], limit: int = 0, jobs: int | None = None
+        self,
+        split: Split,
+        *,
+        canvas_shape: tuple[int, int],
+        dpi: float = REFERENCE_DPI,
+        limit: int = 0,
+        jobs: int | None = None,
     ) -> None:
         """Draw and prepare all images.
 
         Args:
             split: the samples as they were drawn.
             canvas_shape: of the model, frame included; what does not fit there at its scale is left out.
+            dpi: of 12 pt type as the model knows it.
             limit: take only the first so many samples, if not 0.
             jobs: processes; all cores if None.
         """
-        scales = np.array([_scale(text) for text in split.styles[: limit or None]])
+        scales = np.array([_scale(text, dpi) for text in split.styles[: limit or None]])
         room = np.ceil(split.sizes[: len(scales)] * scales[:, None]).astype(np.int32) + ROOM_PX
         offsets = pixel_offsets(room)
         indices = np.arange(len(room))
@@ -111,7 +120,7 @@ class PreparedSplit:
         self._data, pieces = fill_buffer(
             int(offsets[-1]),
             split.stored(indices, offsets[:-1]),
-            partial(_fill_prepared, canvas_shape),
+            partial(_fill_prepared, canvas_shape, dpi),
             jobs=jobs,
         )
         done = [Preparation()] * len(room)
@@ -188,16 +197,18 @@ class PreparedSplit:
 
 
 @cache
-def _scale(style_text: str) -> float:
+def _scale(style_text: str, dpi: float) -> float:
     style = style_from_text(style_text)
-    return REFERENCE_DPI * PAPER.size_pt / (style.dpi * style.size_pt)
+    return dpi * PAPER.size_pt / (style.dpi * style.size_pt)
 
 
-def _fill_prepared(canvas_shape: tuple[int, int], data: Pixels, samples: StoredSamples) -> list[Preparation]:
+def _fill_prepared(
+    canvas_shape: tuple[int, int], dpi: float, data: Pixels, samples: StoredSamples
+) -> list[Preparation]:
     """Prepare samples and write them to their places."""
     done = []
     for offset, pixels, style in zip(samples.offsets, decode(samples), samples.styles, strict=True):
-        preparation, prepared = _prepare(pixels, _scale(style), canvas_shape)
+        preparation, prepared = _prepare(pixels, _scale(style, dpi), canvas_shape)
         data[offset : offset + prepared.size] = prepared.ravel()
         done.append(preparation)
     return done
@@ -219,13 +230,19 @@ class JoinedDataset:
     """Datasets to train one model on: all of their training splits, and the first of each other split."""
 
     def __init__(
-        self, paths: Sequence[Path], *, canvas_shape: tuple[int, int], vocabulary: Vocabulary | None = None
+        self,
+        paths: Sequence[Path],
+        *,
+        canvas_shape: tuple[int, int],
+        dpi: float = REFERENCE_DPI,
+        vocabulary: Vocabulary | None = None,
     ) -> None:
         """Open the datasets.
 
         Args:
             paths: their folders.
             canvas_shape: of the model, frame included.
+            dpi: of 12 pt type as the model knows it.
             vocabulary: of the model; the tokens of all of the datasets if None.
 
         Raises:
@@ -233,6 +250,7 @@ class JoinedDataset:
         """
         self._readers = [DatasetReader(path) for path in paths]
         self._canvas_shape = canvas_shape
+        self._dpi = dpi
         self._vocabulary = vocabulary
 
     @cached_property
@@ -261,7 +279,8 @@ class JoinedDataset:
         if name != TRAIN:
             having = having[:1]
         parts: list[Samples] = [
-            open_split(reader, name, canvas_shape=self._canvas_shape, jobs=jobs) for reader in having
+            open_split(reader, name, canvas_shape=self._canvas_shape, dpi=self._dpi, jobs=jobs)
+            for reader in having
         ]
         if self._vocabulary is not None and name == TRAIN:
             parts = [KnownSplit(part, self._vocabulary) for part in parts]

@@ -27,7 +27,7 @@ from i2l.evaluation.results import describe_file, hash_files
 from i2l.evaluation.visual import VisualSample, encode_png
 from i2l.files import CHECKSUMS
 from i2l.images.open import SUFFIXES, ImageError, ImageSource, open_image
-from i2l.images.prepare import FRAME_PX, place_on_canvas
+from i2l.images.prepare import FRAME_PX, REFERENCE_DPI, place_on_canvas
 from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
 from i2l.inference.grammar import FormulaGuard
 from i2l.inference.options import ReadingOptions
@@ -50,14 +50,20 @@ class Samples:
 
 
 def load_split(
-    data: Path, split: str, *, canvas_shape: tuple[int, int], limit: int = 0, jobs: int | None = None
+    data: Path,
+    split: str,
+    *,
+    canvas_shape: tuple[int, int],
+    dpi: float = REFERENCE_DPI,
+    limit: int = 0,
+    jobs: int | None = None,
 ) -> Samples:
     """Read a split of a dataset as a model sees it; only its first samples, if ``limit`` is not 0.
 
     Raises:
         DatasetError: if there is no such dataset or split.
     """
-    rows = open_split(DatasetReader(data), split, canvas_shape=canvas_shape, limit=limit, jobs=jobs)
+    rows = open_split(DatasetReader(data), split, canvas_shape=canvas_shape, dpi=dpi, limit=limit, jobs=jobs)
     indices = list(range(len(rows)))[: limit or None]
     card = describe_file(data / CARD_FILE)  # it holds the checksums of all other files
     return Samples(

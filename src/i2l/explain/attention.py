@@ -24,7 +24,7 @@ from i2l.errors import I2LError
 from i2l.images.ink import InkMask as Ink
 from i2l.images.prepare import FRAME_PX, Box, PreparedImage, centre
 from i2l.inference.boxes import Attention
-from i2l.model.receptive_field import AxisField, ReceptiveField
+from i2l.model.config import AxisField, ReceptiveField
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from i2l.images.prepare import Box, place_on_canvas
 from i2l.inference.boxes import DEFAULT_SHARE, Attention, attention_boxes, find_ink, visible_tokens
 from i2l.inference.decoding import Backend
 from i2l.inference.reader import Reader
-from i2l.model.receptive_field import ReceptiveField, receptive_field
+from i2l.model.config import ReceptiveField
 
 NUM_ALTERNATIVES: Final = 4
 
@@ -225,7 +225,7 @@ def explain_image(
         probabilities=np.exp(log_probs[np.arange(len(steps)), steps]).tolist(),
         alternatives=find_alternatives(log_probs, steps, model.vocabulary, count=NUM_ALTERNATIVES),
         attention=replay.attention[: len(steps)],
-        field=receptive_field(model.config),
+        field=model.config.receptive_field(),
         placement=Placement.prepared(reading.prepared, canvas_shape=model.config.canvas_shape),
         share=model.box_share if share is None else share,
     )

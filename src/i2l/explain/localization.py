@@ -48,7 +48,7 @@ from i2l.images.ink import InkMask as Ink
 from i2l.images.ink import find_symbols
 from i2l.images.prepare import Box, place_on_canvas
 from i2l.inference.boxes import Attention, attention_boxes, choose_symbols, find_ink
-from i2l.model.receptive_field import AxisField, ReceptiveField
+from i2l.model.config import AxisField, ReceptiveField
 
 _SHARES: Final = tuple(np.round(np.arange(0.2, 0.96, 0.05), 2).tolist())
 

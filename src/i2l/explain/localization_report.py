@@ -26,7 +26,7 @@ from i2l.explain.localization import (
     localized_tokens,
 )
 from i2l.inference.boxes import attention_boxes
-from i2l.model.receptive_field import ReceptiveField
+from i2l.model.config import ReceptiveField
 
 _NUM_SHOWN: Final = 4  # samples of each kind in the gallery
 _LINES: Final = ("cell_pointing", "pointing", "ink_share", "iou")

@@ -30,7 +30,7 @@ from i2l.images.ink import InkMask as Ink
 from i2l.images.prepare import FRAME_PX, place_on_canvas
 from i2l.inference.boxes import find_ink
 from i2l.inference.model_folder import LoadedModel
-from i2l.model.receptive_field import ReceptiveField, receptive_field
+from i2l.model.config import ReceptiveField
 
 VALIDATION: Final = "val"
 _NUM_FITTED: Final = 500  # samples that the share of attention is fitted on
@@ -87,16 +87,20 @@ def localize_model(
         LocalizationError: if no token was read right and has a true box.
     """
     dataset = DatasetReader(data)
-    model, field = reader.model, receptive_field(reader.model.config)
+    model, field = reader.model, reader.model.config.receptive_field()
     canvas_shape = model.config.canvas_shape
     fitted_on = "train" if split == VALIDATION else VALIDATION
     others: Iterator[LocalizationSample] = iter(())
     if fitted_on in dataset.splits:
-        rows = open_split(dataset, fitted_on, canvas_shape=canvas_shape, limit=_NUM_FITTED, jobs=jobs)
+        rows = open_split(
+            dataset, fitted_on, canvas_shape=canvas_shape, dpi=model.limits.dpi, limit=_NUM_FITTED, jobs=jobs
+        )
         indices = range(min(len(rows), _NUM_FITTED))
         fit_readings = reader.read(rows.pixels(indices, jobs=jobs))
         others = replay_split(model, rows, fit_readings, jobs=jobs)
-    rows = open_split(dataset, split, canvas_shape=canvas_shape, limit=len(readings), jobs=jobs)
+    rows = open_split(
+        dataset, split, canvas_shape=canvas_shape, dpi=model.limits.dpi, limit=len(readings), jobs=jobs
+    )
     readings = readings[: len(readings) - len(rows.left_out)]  # those of what was left out come last
     samples = replay_split(model, rows, readings, jobs=jobs, progress=progress)
     return report_localization(samples, field=field, validation=others, share=model.box_share, rounds=rounds)

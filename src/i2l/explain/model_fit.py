@@ -30,7 +30,6 @@ from i2l.inference.confidence import (
 )
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
-from i2l.model.receptive_field import receptive_field
 
 MIN_SAMPLES: Final = 50
 GROUP_SIZE: Final = 20  # readings: fewer say little about a share
@@ -206,7 +205,7 @@ def fit_model(
     for path, kind in zip(data, _names(data), strict=True):
         _read_kind(reader, DatasetReader(path).split(split), kind, seen, limit, jobs, progress)
     try:
-        boxes = fit_localization(seen.samples, field=receptive_field(reader.model.config))
+        boxes = fit_localization(seen.samples, field=reader.model.config.receptive_field())
     except BoxError:  # no dataset has any
         boxes = None
     right = [one.right for one in seen.judgements]

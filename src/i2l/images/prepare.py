@@ -119,6 +119,8 @@ def prepare_image(
     *,
     canvas_shape: tuple[int, int],
     dpi: float = REFERENCE_DPI,
+    max_shrink: float = MAX_SHRINK,
+    scale_step: float = NEIGHBOUR_FACTOR,
     scale: float | None = None,
     check: bool = True,
     region: Box | None = None,
@@ -129,6 +131,8 @@ def prepare_image(
         source: a path, the bytes of a file, an array, or an open image.
         canvas_shape: height and width of the model's canvas, frame included.
         dpi: the scale of the text that the model knows, as of 12 pt type.
+        max_shrink: the share of that scale down to which a formula may be made smaller to fit on the canvas.
+        scale_step: the factor between the estimated scale and those beside it that are given too.
         scale: pixels of the model for one pixel of the picture; estimated from the picture if None.
         check: refuse what does not look like a formula.
         region: the part of the picture to read, in its pixels: left, top, right, bottom; all of it if None.
@@ -148,7 +152,15 @@ def prepare_image(
     left, top, right, bottom = choose_region(image, region)
     part = image if (right - left, bottom - top) == image.size else image.crop((left, top, right, bottom))
     found = _find_ink(part, corner=(left, top), file_size_px=image.size)
-    return _fit(found, canvas_shape=canvas_shape, dpi=dpi, scale=scale, check=check)
+    return _fit(
+        found,
+        canvas_shape=canvas_shape,
+        dpi=dpi,
+        max_shrink=max_shrink,
+        scale_step=scale_step,
+        scale=scale,
+        check=check,
+    )
 
 
 def choose_region(image: Image.Image, region: Box | None) -> tuple[int, int, int, int]:
@@ -196,14 +208,21 @@ def _find_ink(part: Image.Image, *, corner: tuple[int, int], file_size_px: tuple
 
 
 def _fit(
-    found: FoundInk, *, canvas_shape: tuple[int, int], dpi: float, scale: float | None, check: bool
+    found: FoundInk,
+    *,
+    canvas_shape: tuple[int, int],
+    dpi: float,
+    max_shrink: float,
+    scale_step: float,
+    scale: float | None,
+    check: bool,
 ) -> list[PreparedImage]:
     """Bring ink to the scales at which a model should read it; arguments and errors as in `prepare_image`."""
     ink, reduced = found.ink, found.reduced
     if check and min(ink.shape) >= MIN_DENSE_PX and ink.mean() > MAX_INK_SHARE * 255:
         raise NotAFormulaError("This does not look like a formula: more than half of it is ink.")
     area = canvas_shape[0] - 2 * FRAME_PX, canvas_shape[1] - 2 * FRAME_PX
-    scales = [scale] if scale is not None else _scales(ink, reduced, dpi / REFERENCE_DPI)
+    scales = _scales(ink, reduced, dpi / REFERENCE_DPI, step=scale_step) if scale is None else [scale]
     symbol_px = SYMBOL_PX * dpi / REFERENCE_DPI / scales[-1]  # in the picture, if that was estimated
     if check and scale is None and not _has_strokes(found.image, found.uncropped, symbol_px / reduced):
         raise NotAFormulaError("This does not look like a formula: it has shades and areas, not strokes.")
@@ -212,7 +231,7 @@ def _fit(
         fitting = min(
             wanted, *(limit / (size * reduced) for limit, size in zip(area, ink.shape, strict=True))
         )
-        if fitting < MAX_SHRINK * scales[-1]:
+        if fitting < max_shrink * scales[-1]:
             continue
         pixels, (more_left, more_top) = _resize(ink, fitting * reduced)
         prepared[fitting] = PreparedImage(
@@ -246,7 +265,7 @@ def _reduce(image: Image.Image) -> tuple[Image.Image, int]:
     return image.reduce(reduced), reduced
 
 
-def _scales(ink: Ink, reduced: int, wanted: float) -> list[float]:
+def _scales(ink: Ink, reduced: int, wanted: float, *, step: float) -> list[float]:
     """Return the scales to read at, the estimated one last.
 
     Raises:
@@ -260,7 +279,7 @@ def _scales(ink: Ink, reduced: int, wanted: float) -> list[float]:
         return [1.0]
     if abs(math.log(change)) <= CHANGED_SCALE_LOG:
         return [1.0, change]
-    return [change / NEIGHBOUR_FACTOR, change * NEIGHBOUR_FACTOR, change]
+    return [change / step, change * step, change]
 
 
 def estimate_scale(ink: Ink) -> float | None:

@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
-from i2l.config import ModelConfig
 from i2l.formulas.commands import STRUCTURAL
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
@@ -29,7 +28,7 @@ from i2l.images.ink import Boxes, find_symbols, join_pieces, measure_pieces
 from i2l.images.ink import InkMask as Ink
 from i2l.images.prepare import FRAME_PX, WHITE, Box, PreparedImage, centre
 from i2l.inference.ink_match import match_ink
-from i2l.model.receptive_field import AxisField, ReceptiveField, receptive_field
+from i2l.model.config import AxisField, ModelConfig, ReceptiveField
 
 Attention = npt.NDArray[np.floating]
 
@@ -260,7 +259,7 @@ class PageInk:
 
     def unread(self, tokens: Sequence[str], attention: NDArray[np.float32]) -> float:
         """Return the share of ink that a reading leaves out."""
-        field = receptive_field(self.config)
+        field = self.config.receptive_field()
         return unread_ink(tokens, attention, self.pieces, self.amounts, field=field)
 
     def boxes(
@@ -274,7 +273,7 @@ class PageInk:
         if not len(places):
             return tuple(boxes)
         blocks = smallest_blocks(attention[places], share).tolist()
-        looks = attention_centres(attention[places], blocks, field=receptive_field(self.config))
+        looks = attention_centres(attention[places], blocks, field=self.config.receptive_field())
         found = match_ink(
             [tokens[place] for place in places.tolist()],
             looks - np.array(self.corner),

@@ -1,10 +1,8 @@
-"""A checkpoint to a model folder that reads without torch; what it computes is compared before it is kept.
+"""From a checkpoint to a model folder that reads without torch.
 
-The README.md of a model folder: what it is, how good it is, how to read with it.
-
-Does the exported network compute what the checkpoint computes? A difference is an error, never a skip.
-
-Smaller networks: weights stored as float16, or matrices as int8 with products in whole numbers.
+`export_model` traces the network, makes it smaller if asked (weights stored as float16, or matrices as int8
+with products in whole numbers), compares what it computes with the checkpoint, where a difference is an error
+and never a skip, and writes the model card: what the model is, how good it is, how to read with it.
 
 int8 keeps a scale for each column of a matrix and gives every row of activations its own scale, so that an
 image does not get coarser levels from others in its batch. Rows as long as a whole image are cut into
@@ -21,7 +19,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 import torch
@@ -32,7 +30,7 @@ from torch.export import Dim
 from i2l.errors import I2LError, require_extra
 from i2l.files import atomic_write, write_checksums
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.images.prepare import WHITE, place_on_canvas
+from i2l.images.prepare import place_on_canvas
 from i2l.inference.confidence import Calibration
 from i2l.inference.decoding import Backend
 from i2l.inference.model_folder import (
@@ -49,16 +47,11 @@ from i2l.inference.model_folder import (
 )
 from i2l.inference.onnx_backend import MEMORY, NEXT, START, STATE, OnnxBackend
 from i2l.inference.torch_backend import TorchBackend
-from i2l.model.calstm.network import Recognizer
 from i2l.model.checkpoint import Checkpoint, load_network
 from i2l.model.network import Network
-from i2l.model.pinpoint.network import Pinpoint
 
-if TYPE_CHECKING:
-    from i2l.model.network import Network
-
-_CONFIDENCE = "- Confidence: "
-_NAMES = {"bleu": "BLEU-4", "edit_distance": "edit distance", "exact": "exact match"}
+Precision = Literal["float32", "float16", "int8"]
+OPSET = 18
 
 
 @dataclass(frozen=True)
@@ -68,279 +61,6 @@ class ParityResult:
     logits: float
     attention: float
     tolerance: float
-
-
-def write_model_card(folder: ModelFolder, parity: ParityResult, *, name: str) -> None:
-    """Write the card of a model folder that is whole otherwise."""
-    config, num_tokens = folder.config, len(folder.vocabulary)
-    grid = " x ".join(map(str, config.grid))
-    size_mb = sum((folder.path / part).stat().st_size for part in (ENCODER, STEP)) / 1e6
-    scores = [
-        f"| {_NAMES.get(key, key)} | {value:.4g} |"
-        for key, value in sorted(folder.source["metrics"].items())
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    ]
-    if config.network == "transformer":
-        decoder = f"{config.decoder_layers} transformer layers of {config.decoder_units} units"
-    else:
-        decoder = f"{config.lstm_layers} LSTM layers of {config.lstm_units} units"
-    lines = [
-        f"# {name}",
-        "",
-        "Reads the image of a printed formula and writes its LaTeX (I2L, Singh 2018).",
-        "",
-        "```",
-        f"i2l read formula.png --model {name}",
-        "```",
-        "",
-        f"- Network: canvas of {config.width_px} x {config.height_px} pixels, attention over {grid} "
-        f"locations, {decoder}, {num_tokens} tokens.",
-        f"- Text of 12 pt at {folder.dpi:g} dpi; images of other sizes are scaled to that.",
-        f"- Weights in {folder.precision}, {size_mb:.1f} MB; logits differ from the checkpoint's by "
-        f"{parity.logits:.1e} (relative), attention by {parity.attention:.1e}.",
-        _confidence(folder.calibration),
-        f"- From step {folder.source['step']} of a run of commit {folder.source['git_hash']}.",
-        f"- All settings are in {CONFIG}.",
-        "",
-    ]
-    if scores:
-        lines += ["| validation | |", "|---|---|", *scores, ""]
-    with atomic_write(folder.path / CARD) as file:
-        file.write("\n".join(lines))
-
-
-def update_model_card(path: Path) -> None:
-    """Have the card of a folder, if there is one, say how the model is calibrated now; renew its checksum."""
-    card = path / CARD
-    if card.is_file():
-        lines = card.read_text(encoding="utf-8").split("\n")
-        changed = [
-            _confidence(read_calibration(path)) if line.startswith(_CONFIDENCE) else line for line in lines
-        ]
-        with atomic_write(card) as file:
-            file.write("\n".join(changed))
-    write_checksums(path, (CALIBRATION, CARD))
-
-
-def _confidence(calibration: Calibration | None) -> str:
-    if calibration is None:
-        return f"{_CONFIDENCE}not calibrated: the probability that the model itself gives its reading."
-    kinds = (
-        ", ".join(f"{kind.name} {kind.num_samples}" for kind in calibration.kinds) or "the validation split"
-    )
-    return (
-        f"{_CONFIDENCE}calibrated on {calibration.num_samples} readings ({kinds}); expected "
-        f"calibration error {calibration.error:.3f}."
-    )
-
-
-# Root mean square of the difference over that of what is compared, logits taken from their mean.
-# On the presets with random weights: float32 5e-6, float16 4e-4, int8 2e-2.
-TOLERANCES: Final = {"float32": 1e-4, "float16": 1e-2, "int8": 1e-1}
-STEPS = 6
-SIZES = ((20, 30), (60, 400), (128, 1088))  # of the ink, in pixels; cut to the canvas
-
-
-class ParityError(I2LError):
-    """The exported network does not compute what the checkpoint computes."""
-
-
-def check_parity(model: "Network", backend: Backend, *, precision: str) -> ParityResult:
-    """Compare an exported network with its torch model: several windows, batches and numbers of hypotheses.
-
-    Raises:
-        ParityError: if they differ by more than the precision explains.
-    """
-    tolerance = TOLERANCES[precision]
-    height, width = model.config.canvas_shape
-    sizes = [(min(rows, height - 2), min(columns, width - 2)) for rows, columns in SIZES]
-    random = np.random.default_rng(0)
-    images = [random.integers(0, 256, size).astype(np.uint8) for size in sizes]
-    batches = [*([image] for image in images), images]
-    found = [0.0, 0.0]
-    for hypotheses, batch in enumerate(batches, start=1):
-        pixels = place_on_canvas(batch, canvas_shape=(height, width))
-        tokens = random.integers(2, model.vocab_size, (STEPS, len(batch) * hypotheses))
-        expected = _run(TorchBackend(model), pixels, tokens, hypotheses)
-        computed = _run(backend, pixels, tokens, hypotheses)
-        found = [
-            max(old, _difference(*pair))
-            for old, pair in zip(found, zip(expected, computed, strict=True), strict=True)
-        ]
-    if not max(found) <= tolerance:  # not a number is a difference too
-        raise ParityError(
-            f"The exported {precision} network differs from the checkpoint: {found[0]:.1e} in logits and "
-            f"{found[1]:.1e} in attention, where {tolerance:.0e} is allowed. It was not kept."
-        )
-    return ParityResult(logits=found[0], attention=found[1], tolerance=tolerance)
-
-
-def _run(
-    backend: Backend, pixels: NDArray[np.uint8], tokens: NDArray[np.int64], hypotheses: int
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Feed the same tokens; give the logits of all steps, from their mean, and the attention."""
-    arrays = backend.arrays
-    memory = backend.encode(pixels)
-    rows = arrays.integers(np.arange(len(pixels)).repeat(hypotheses))
-    state = {name: part[rows] for name, part in backend.start(memory).items()}
-    inputs = np.concatenate([np.full_like(tokens[:1], Vocabulary.bos_id), tokens])
-    all_logits, all_attention = [], []
-    for token_ids in inputs:
-        logits, state, attention = backend.step(memory, state, arrays.integers(token_ids))
-        all_logits.append(arrays.numpy(logits))
-        all_attention.append(arrays.numpy(attention))
-    stacked = np.stack(all_logits)
-    return stacked - stacked.mean(axis=2, keepdims=True), np.stack(all_attention)
-
-
-def _difference(expected: NDArray[Any], computed: NDArray[Any]) -> float:
-    return float(np.sqrt(np.square(expected - computed).mean() / np.square(expected).mean()))
-
-
-LEVELS = 127
-ZERO = 128
-MIN_SIZE = 1 << 12  # weights; smaller ones are not worth it
-BLOCK = 512  # of a long row
-LONG = 1 << 13  # NOPOOL, trained: attention off by 13 % with one scale a row of 69,632, by 2 % with blocks
-
-
-def store_float16(model: Any) -> None:  # noqa: ANN401 - onnx.ModelProto
-    """Store the weights as float16, in place; they are turned back into float32 once, on loading."""
-    numpy_helper = require_extra("onnx.numpy_helper", "train")
-    helper = require_extra("onnx.helper", "train")
-    graph = model.graph
-    casts = []
-    for tensor in graph.initializer:
-        weights = numpy_helper.to_array(tensor)
-        if weights.dtype == np.float32 and weights.size >= MIN_SIZE:
-            name = tensor.name
-            tensor.CopyFrom(numpy_helper.from_array(weights.astype(np.float16), f"{name}.float16"))
-            casts.append(helper.make_node("Cast", [f"{name}.float16"], [name], to=1))
-    _prepend(graph, casts)
-
-
-def quantize_matrices(model: Any) -> None:  # noqa: ANN401 - onnx.ModelProto
-    """Turn products with a constant matrix into products of whole numbers, in place."""
-    numpy_helper = require_extra("onnx.numpy_helper", "train")
-    graph = model.graph
-    weights = {tensor.name: tensor for tensor in graph.initializer}
-    rewriter = _Rewriter()
-    for node in graph.node:
-        matrix = weights.get(node.input[1]) if node.op_type in ("MatMul", "Gemm") else None
-        if matrix is None or np.prod(matrix.dims) < MIN_SIZE:
-            rewriter.nodes.append(node)
-            continue
-        values = numpy_helper.to_array(matrix)
-        if any(attribute.name == "transB" and attribute.i for attribute in node.attribute):
-            values = values.T
-        rewriter.product(node, values)
-    nodes = list(rewriter.nodes)
-    del graph.node[:]
-    graph.node.extend(nodes)
-    graph.initializer.extend(rewriter.constants)
-    used = {name for node in graph.node for name in node.input}
-    kept = [tensor for tensor in graph.initializer if tensor.name in used]
-    del graph.initializer[:]
-    graph.initializer.extend(kept)
-
-
-def quantize_columns(matrix: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """Give a matrix, or each of several, as uint8 around 128, and the scale of each column."""
-    scales = np.maximum(np.abs(matrix).max(axis=-2, keepdims=True), np.float32(1e-30)) / np.float32(LEVELS)
-    return (np.rint(matrix / scales) + ZERO).astype(np.uint8), scales.astype(np.float32)
-
-
-class _Rewriter:
-    """Collects the nodes and constants of the new graph."""
-
-    def __init__(self) -> None:
-        self._helper = require_extra("onnx.helper", "train")
-        self._numpy_helper = require_extra("onnx.numpy_helper", "train")
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self._quantized: set[str] = set()  # activations
-        self._constant("int8.levels", np.float32(LEVELS))
-        self._constant("int8.tiny", np.float32(1e-30))
-        self._constant("int8.offset", np.float32(ZERO))
-        self._constant("int8.zero", np.uint8(ZERO))
-        self._constant("int8.axis", np.array([-1], np.int64))
-        self._constant("int8.flat", np.array([0, -1], np.int64))
-
-    def _constant(self, name: str, value: Any) -> None:  # noqa: ANN401 - an array or a NumPy scalar
-        self.constants.append(self._numpy_helper.from_array(np.asarray(value), name))
-
-    def _node(self, operation: str, inputs: list[str], output: str, **attributes: int) -> None:
-        self.nodes.append(self._helper.make_node(operation, inputs, [output], **attributes))
-
-    def product(self, node: Any, matrix: NDArray[np.float32]) -> None:  # noqa: ANN401 - onnx.NodeProto
-        """Replace one product, with its bias if it has one."""
-        activations, name, output = node.input[0], node.input[1], node.output[0]
-        bias = list(node.input[2:])
-        blocks = len(matrix) // BLOCK if len(matrix) >= LONG and len(matrix) % BLOCK == 0 else 0
-        if blocks:
-            activations = self._cut(activations, blocks)
-            matrix = matrix.reshape(blocks, BLOCK, -1)
-        columns, scales = quantize_columns(matrix)
-        self._constant(f"{name}.int8", np.ascontiguousarray(columns))
-        self._constant(f"{name}.scales", scales)
-        self._rows(activations)
-        self._node(
-            "MatMulInteger",
-            [f"{activations}.int8", f"{name}.int8", "int8.zero", "int8.zero"],
-            f"{output}.whole",
-        )
-        self._node("Cast", [f"{output}.whole"], f"{output}.float", to=1)
-        self._node("Mul", [f"{output}.float", f"{name}.scales"], f"{output}.columns")
-        result = f"{output}.product" if bias else output
-        product = f"{output}.blocks" if blocks else result
-        self._node("Mul", [f"{output}.columns", f"{activations}.scale"], product)
-        if blocks:
-            self._sum_blocks(product, blocks, result)
-        if bias:
-            self._node("Add", [result, *bias], output)
-
-    def _cut(self, name: str, blocks: int) -> str:
-        """Cut rows (B, K) into blocks, (B, blocks, 1, K / blocks)."""
-        cut = f"{name}.cut"
-        if cut not in self._quantized:
-            self._constant(f"{cut}.shape", np.array([0, blocks, 1, BLOCK], np.int64))
-            self._node("Reshape", [name, f"{cut}.shape"], cut)
-        return cut
-
-    def _sum_blocks(self, name: str, blocks: int, output: str) -> None:
-        """Add up (B, blocks, 1, N) to (B, N).
-
-        As a product with ones: with another number of threads ReduceSum adds in another order.
-        """
-        self._constant(f"{name}.shape", np.array([0, blocks, -1], np.int64))
-        self._constant(f"{name}.ones", np.ones((1, blocks), np.float32))
-        self._node("Reshape", [name, f"{name}.shape"], f"{name}.flat")
-        self._node("MatMul", [f"{name}.ones", f"{name}.flat"], f"{name}.sum")
-        self._node("Reshape", [f"{name}.sum", "int8.flat"], output)
-
-    def _rows(self, name: str) -> None:
-        """Quantise activations, each row by its own largest value."""
-        if name in self._quantized:
-            return
-        self._quantized.add(name)
-        self._node("Abs", [name], f"{name}.abs")
-        self._node("ReduceMax", [f"{name}.abs", "int8.axis"], f"{name}.max", keepdims=1)
-        self._node("Max", [f"{name}.max", "int8.tiny"], f"{name}.range")
-        self._node("Div", [f"{name}.range", "int8.levels"], f"{name}.scale")
-        self._node("Div", [name, f"{name}.scale"], f"{name}.scaled")
-        self._node("Round", [f"{name}.scaled"], f"{name}.round")
-        self._node("Add", [f"{name}.round", "int8.offset"], f"{name}.shifted")
-        self._node("Cast", [f"{name}.shifted"], f"{name}.int8", to=2)
-
-
-def _prepend(graph: Any, nodes: list[Any]) -> None:  # noqa: ANN401 - onnx.GraphProto
-    rest = list(graph.node)
-    del graph.node[:]
-    graph.node.extend([*nodes, *rest])
-
-
-Precision = Literal["float32", "float16", "int8"]
-OPSET = 18
 
 
 class ExportError(I2LError):
@@ -354,37 +74,6 @@ class ExportResult:
     path: Path
     size_bytes: int
     parity: ParityResult
-
-
-class _Encoder(nn.Module):
-    """Pixels of a window, and where each location finds its features, to memory and first state."""
-
-    def __init__(self, model: Recognizer) -> None:
-        super().__init__()
-        self.model = model
-        canvas = torch.full((1, *model.config.canvas_shape), WHITE, dtype=torch.uint8)
-        self.register_buffer("blank", model.encoder(canvas).flatten(1, 2))
-
-    def forward(self, pixels: Tensor, cells: Tensor) -> tuple[Tensor, ...]:
-        window = self.model.encoder(pixels).flatten(1, 2)
-        blank: Tensor = self.blank  # type: ignore[assignment]
-        features = torch.cat([window, blank.expand(window.shape[0], -1, -1)], dim=1)[:, cells]
-        memory = self.model.cell.prepare(features)
-        state = self.model.start(memory)
-        return (*memory.values(), *(state[name] for name in self.model.state_names))
-
-
-class _PartEncoder(nn.Module):
-    """Pixels of a part of the canvas, and the number of each of its cells, to memory and first state."""
-
-    def __init__(self, model: Pinpoint) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, pixels: Tensor, cells: Tensor) -> tuple[Tensor, ...]:
-        memory = self.model.remember(pixels, cells)
-        state = self.model.start(memory)
-        return (*memory.values(), *(state[name] for name in self.model.state_names))
 
 
 class _Step(nn.Module):
@@ -411,7 +100,7 @@ def export_model(
     out: Path,
     *,
     precision: Precision = "float32",
-    dpi: float = 200.0,
+    dpi: float | None = None,
     calibration: Calibration | None = None,
 ) -> ExportResult:
     """Write the model folder of a checkpoint, or of the best checkpoint of a run.
@@ -422,11 +111,13 @@ def export_model(
         checkpoint: a checkpoint or run folder.
         out: the folder to write; one that is there is replaced if it is a model folder.
         precision: of the weights.
-        dpi: the scale of the text that the model was trained on, as of 12 pt type.
+        dpi: the scale of the text that the model is expected to know, as of 12 pt type; if it was trained at
+            another one, nothing is exported.
         calibration: of its confidence; if None, what `i2l calibrate` left in the checkpoint, if anything.
 
     Raises:
-        ExportError: if the folder may not be replaced, or the parity check fails.
+        ExportError: if the folder may not be replaced, if the model knows another scale, or if what is
+            exported does not compute what the checkpoint computes.
         CheckpointError: if there is no such checkpoint.
     """
     if precision not in get_args(Precision):
@@ -434,11 +125,17 @@ def export_model(
     if out.exists():
         read_model_folder(out)  # anything else is not ours to replace
     model, source = load_network(checkpoint)
+    trained = model.config.limits.dpi
+    if dpi is not None and dpi != trained:
+        raise ExportError(
+            f"{source.path} was trained on text of 12 pt at {trained:g} dpi, not {dpi:g}. Leave --dpi out, "
+            f"or train a model with --set model.dpi={dpi:g}."
+        )
     partial = out.with_name(f"{out.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        _write_folder(partial, model, source, precision=precision, dpi=dpi)
+        _write_folder(partial, model, source, precision=precision)
         calibration = calibration or read_calibration(source.path)
         if calibration is not None:
             calibration.save(partial / CALIBRATION)
@@ -454,13 +151,14 @@ def export_model(
     return ExportResult(path=out, size_bytes=size, parity=parity)
 
 
-def _write_folder(
-    folder: Path, model: Network, source: Checkpoint, *, precision: Precision, dpi: float
-) -> None:
-    example = _example(model)
-    memory, state, state_names = example.memory, example.state, model.state_names
+def _write_folder(folder: Path, model: Network, source: Checkpoint, *, precision: Precision) -> None:
+    example = model.export_example()
+    memory, state_names = example.memory, model.state_names
+    state = {  # of three hypotheses an image
+        name: part.unsqueeze(1).repeat(1, 3, *[1] * (part.dim() - 1)) for name, part in example.state.items()
+    }
     encoder = _to_onnx(
-        _PartEncoder(model) if isinstance(model, Pinpoint) else _Encoder(cast(Recognizer, model)),
+        model.export_encoder(),
         (example.pixels, example.cells),
         inputs=["pixels", "cells"],
         outputs=[*(MEMORY + name for name in memory), *(START + name for name in state_names)],
@@ -494,51 +192,10 @@ def _write_folder(
         folder,
         precision=precision,
         model=model.config.to_dict(),
-        dpi=dpi,
         memory_names=list(memory),
         state_names=state_names,
         source={"step": source.step, "git_hash": source.git_hash, "metrics": source.metrics},
     )
-
-
-@dataclass(frozen=True)
-class _Example:
-    """What the networks are traced with, and which of its dimensions vary beside images and hypotheses."""
-
-    pixels: Tensor
-    cells: Tensor
-    memory: dict[str, Tensor]
-    state: dict[str, Tensor]  # of three hypotheses an image
-    encoder_shapes: Any
-    memory_shapes: dict[str, dict[int, Any]]
-    state_shape: dict[int, Any]
-
-
-@torch.no_grad()
-def _example(model: Network) -> _Example:
-    if isinstance(model, Pinpoint):
-        cell_px = model.config.cell_px
-        pixels = torch.full((2, 3 * cell_px, 5 * cell_px), WHITE, dtype=torch.uint8)
-        cells = torch.arange(15)
-        memory = model.remember(pixels, cells)
-        rows, columns = Dim("rows", max=512), Dim("columns", max=4096)
-        encoder_shapes: Any = ({0: Dim.DYNAMIC, 1: cell_px * rows, 2: cell_px * columns}, {0: Dim.DYNAMIC})
-        many = Dim("cells")
-        memory_shapes = {name: {2 if part.dim() == 4 else 1: many} for name, part in memory.items()}
-        state_shape = {3: Dim("steps")}
-    else:
-        pixels = torch.full((2, *model.config.canvas_shape), WHITE, dtype=torch.uint8)
-        memory = model.encode(pixels)
-        cells = torch.arange(memory["features"].shape[1])
-        encoder_shapes = ({0: Dim.DYNAMIC, 1: Dim.DYNAMIC, 2: Dim.DYNAMIC}, None)
-        memory_shapes, state_shape = {}, {}
-    state = {
-        name: part.unsqueeze(1).repeat(1, 3, *[1] * (part.dim() - 1))
-        for name, part in model.start(memory).items()
-    }
-    if state_shape:  # as after some steps: a size of one would be taken for a fixed one
-        state = {name: part.repeat(1, 1, 1, 4, 1) for name, part in state.items()}
-    return _Example(pixels, cells, memory, state, encoder_shapes, memory_shapes, state_shape)
 
 
 def _to_onnx(
@@ -591,3 +248,276 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logger.setLevel(level)
+
+
+# Root mean square of the difference over that of what is compared, logits taken from their mean.
+# On the presets with random weights: float32 5e-6, float16 4e-4, int8 2e-2.
+TOLERANCES: Final = {"float32": 1e-4, "float16": 1e-2, "int8": 1e-1}
+PARITY_STEPS = 6
+PARITY_SIZES_PX = ((20, 30), (60, 400), (128, 1088))  # height and width of the ink; cut to the canvas
+
+
+class ParityError(I2LError):
+    """The exported network does not compute what the checkpoint computes."""
+
+
+def check_parity(model: Network, backend: Backend, *, precision: str) -> ParityResult:
+    """Compare an exported network with its torch model: several windows, batches and numbers of hypotheses.
+
+    Raises:
+        ParityError: if they differ by more than the precision explains.
+    """
+    tolerance = TOLERANCES[precision]
+    height, width = model.config.canvas_shape
+    sizes = [(min(rows, height - 2), min(columns, width - 2)) for rows, columns in PARITY_SIZES_PX]
+    random = np.random.default_rng(0)
+    images = [random.integers(0, 256, size).astype(np.uint8) for size in sizes]
+    batches = [*([image] for image in images), images]
+    found = [0.0, 0.0]
+    for hypotheses, batch in enumerate(batches, start=1):
+        pixels = place_on_canvas(batch, canvas_shape=(height, width))
+        tokens = random.integers(2, model.vocab_size, (PARITY_STEPS, len(batch) * hypotheses))
+        expected = _run(TorchBackend(model), pixels, tokens, hypotheses)
+        computed = _run(backend, pixels, tokens, hypotheses)
+        found = [
+            max(old, _difference(*pair))
+            for old, pair in zip(found, zip(expected, computed, strict=True), strict=True)
+        ]
+    if not max(found) <= tolerance:  # not a number is a difference too
+        raise ParityError(
+            f"The exported {precision} network differs from the checkpoint: {found[0]:.1e} in logits and "
+            f"{found[1]:.1e} in attention, where {tolerance:.0e} is allowed. It was not kept."
+        )
+    return ParityResult(logits=found[0], attention=found[1], tolerance=tolerance)
+
+
+def _run(
+    backend: Backend, pixels: NDArray[np.uint8], tokens: NDArray[np.int64], hypotheses: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Feed the same tokens, and return the logits of all steps, from their mean, and the attention."""
+    arrays = backend.arrays
+    memory = backend.encode(pixels)
+    rows = arrays.integers(np.arange(len(pixels)).repeat(hypotheses))
+    state = {name: part[rows] for name, part in backend.start(memory).items()}
+    inputs = np.concatenate([np.full_like(tokens[:1], Vocabulary.bos_id), tokens])
+    all_logits, all_attention = [], []
+    for token_ids in inputs:
+        logits, state, attention = backend.step(memory, state, arrays.integers(token_ids))
+        all_logits.append(arrays.numpy(logits))
+        all_attention.append(arrays.numpy(attention))
+    stacked = np.stack(all_logits)
+    return stacked - stacked.mean(axis=2, keepdims=True), np.stack(all_attention)
+
+
+def _difference(expected: NDArray[Any], computed: NDArray[Any]) -> float:
+    return float(np.sqrt(np.square(expected - computed).mean() / np.square(expected).mean()))
+
+
+INT8_LEVELS = 127  # on either side of zero
+INT8_ZERO = 128  # what stands for zero
+MIN_WEIGHTS = 1 << 12  # smaller tensors are not worth it
+BLOCK_WEIGHTS = 512  # of a long row
+LONG_ROW_WEIGHTS = (
+    1 << 13
+)  # NOPOOL, trained: attention off by 13 % with one scale a row of 69,632, by 2 % with blocks
+
+
+def store_float16(model: Any) -> None:  # noqa: ANN401 - onnx.ModelProto
+    """Store the weights as float16, in place; they are turned back into float32 once, on loading."""
+    numpy_helper = require_extra("onnx.numpy_helper", "train")
+    helper = require_extra("onnx.helper", "train")
+    graph = model.graph
+    casts = []
+    for tensor in graph.initializer:
+        weights = numpy_helper.to_array(tensor)
+        if weights.dtype == np.float32 and weights.size >= MIN_WEIGHTS:
+            name = tensor.name
+            tensor.CopyFrom(numpy_helper.from_array(weights.astype(np.float16), f"{name}.float16"))
+            casts.append(helper.make_node("Cast", [f"{name}.float16"], [name], to=1))
+    _prepend(graph, casts)
+
+
+def quantize_matrices(model: Any) -> None:  # noqa: ANN401 - onnx.ModelProto
+    """Turn products with a constant matrix into products of whole numbers, in place."""
+    numpy_helper = require_extra("onnx.numpy_helper", "train")
+    graph = model.graph
+    weights = {tensor.name: tensor for tensor in graph.initializer}
+    rewriter = _Rewriter()
+    for node in graph.node:
+        matrix = weights.get(node.input[1]) if node.op_type in ("MatMul", "Gemm") else None
+        if matrix is None or np.prod(matrix.dims) < MIN_WEIGHTS:
+            rewriter.nodes.append(node)
+            continue
+        values = numpy_helper.to_array(matrix)
+        if any(attribute.name == "transB" and attribute.i for attribute in node.attribute):
+            values = values.T
+        rewriter.product(node, values)
+    nodes = list(rewriter.nodes)
+    del graph.node[:]
+    graph.node.extend(nodes)
+    graph.initializer.extend(rewriter.constants)
+    used = {name for node in graph.node for name in node.input}
+    kept = [tensor for tensor in graph.initializer if tensor.name in used]
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
+
+
+def quantize_columns(matrix: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """Quantise a matrix, or each of several, to uint8 around 128, with a scale for each column."""
+    largest = np.maximum(np.abs(matrix).max(axis=-2, keepdims=True), np.float32(1e-30))
+    scales = largest / np.float32(INT8_LEVELS)
+    return (np.rint(matrix / scales) + INT8_ZERO).astype(np.uint8), scales.astype(np.float32)
+
+
+class _Rewriter:
+    """Collects the nodes and constants of the new graph."""
+
+    def __init__(self) -> None:
+        self._helper = require_extra("onnx.helper", "train")
+        self._numpy_helper = require_extra("onnx.numpy_helper", "train")
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self._quantized: set[str] = set()  # activations
+        self._constant("int8.levels", np.float32(INT8_LEVELS))
+        self._constant("int8.tiny", np.float32(1e-30))
+        self._constant("int8.offset", np.float32(INT8_ZERO))
+        self._constant("int8.zero", np.uint8(INT8_ZERO))
+        self._constant("int8.axis", np.array([-1], np.int64))
+        self._constant("int8.flat", np.array([0, -1], np.int64))
+
+    def _constant(self, name: str, value: Any) -> None:  # noqa: ANN401 - an array or a NumPy scalar
+        self.constants.append(self._numpy_helper.from_array(np.asarray(value), name))
+
+    def _node(self, operation: str, inputs: list[str], output: str, **attributes: int) -> None:
+        self.nodes.append(self._helper.make_node(operation, inputs, [output], **attributes))
+
+    def product(self, node: Any, matrix: NDArray[np.float32]) -> None:  # noqa: ANN401 - onnx.NodeProto
+        """Replace one product, with its bias if it has one."""
+        activations, name, output = node.input[0], node.input[1], node.output[0]
+        bias = list(node.input[2:])
+        cut = len(matrix) >= LONG_ROW_WEIGHTS and len(matrix) % BLOCK_WEIGHTS == 0
+        blocks = len(matrix) // BLOCK_WEIGHTS if cut else 0
+        if blocks:
+            activations = self._cut(activations, blocks)
+            matrix = matrix.reshape(blocks, BLOCK_WEIGHTS, -1)
+        columns, scales = quantize_columns(matrix)
+        self._constant(f"{name}.int8", np.ascontiguousarray(columns))
+        self._constant(f"{name}.scales", scales)
+        self._rows(activations)
+        self._node(
+            "MatMulInteger",
+            [f"{activations}.int8", f"{name}.int8", "int8.zero", "int8.zero"],
+            f"{output}.whole",
+        )
+        self._node("Cast", [f"{output}.whole"], f"{output}.float", to=1)
+        self._node("Mul", [f"{output}.float", f"{name}.scales"], f"{output}.columns")
+        result = f"{output}.product" if bias else output
+        product = f"{output}.blocks" if blocks else result
+        self._node("Mul", [f"{output}.columns", f"{activations}.scale"], product)
+        if blocks:
+            self._sum_blocks(product, blocks, result)
+        if bias:
+            self._node("Add", [result, *bias], output)
+
+    def _cut(self, name: str, blocks: int) -> str:
+        """Cut rows (B, K) into blocks, (B, blocks, 1, K / blocks)."""
+        cut = f"{name}.cut"
+        if cut not in self._quantized:
+            self._constant(f"{cut}.shape", np.array([0, blocks, 1, BLOCK_WEIGHTS], np.int64))
+            self._node("Reshape", [name, f"{cut}.shape"], cut)
+        return cut
+
+    def _sum_blocks(self, name: str, blocks: int, output: str) -> None:
+        """Add up (B, blocks, 1, N) to (B, N).
+
+        As a product with ones: with another number of threads ReduceSum adds in another order.
+        """
+        self._constant(f"{name}.shape", np.array([0, blocks, -1], np.int64))
+        self._constant(f"{name}.ones", np.ones((1, blocks), np.float32))
+        self._node("Reshape", [name, f"{name}.shape"], f"{name}.flat")
+        self._node("MatMul", [f"{name}.ones", f"{name}.flat"], f"{name}.sum")
+        self._node("Reshape", [f"{name}.sum", "int8.flat"], output)
+
+    def _rows(self, name: str) -> None:
+        """Quantise activations, each row by its own largest value."""
+        if name in self._quantized:
+            return
+        self._quantized.add(name)
+        self._node("Abs", [name], f"{name}.abs")
+        self._node("ReduceMax", [f"{name}.abs", "int8.axis"], f"{name}.max", keepdims=1)
+        self._node("Max", [f"{name}.max", "int8.tiny"], f"{name}.range")
+        self._node("Div", [f"{name}.range", "int8.levels"], f"{name}.scale")
+        self._node("Div", [name, f"{name}.scale"], f"{name}.scaled")
+        self._node("Round", [f"{name}.scaled"], f"{name}.round")
+        self._node("Add", [f"{name}.round", "int8.offset"], f"{name}.shifted")
+        self._node("Cast", [f"{name}.shifted"], f"{name}.int8", to=2)
+
+
+def _prepend(graph: Any, nodes: list[Any]) -> None:  # noqa: ANN401 - onnx.GraphProto
+    rest = list(graph.node)
+    del graph.node[:]
+    graph.node.extend([*nodes, *rest])
+
+
+_CONFIDENCE = "- Confidence: "
+_NAMES = {"bleu": "BLEU-4", "edit_distance": "edit distance", "exact": "exact match"}
+
+
+def write_model_card(folder: ModelFolder, parity: ParityResult, *, name: str) -> None:
+    """Write the card of a model folder that is whole otherwise."""
+    config, num_tokens = folder.config, len(folder.vocabulary)
+    grid = " x ".join(map(str, config.grid))
+    size_mb = sum((folder.path / part).stat().st_size for part in (ENCODER, STEP)) / 1e6
+    scores = [
+        f"| {_NAMES.get(key, key)} | {value:.4g} |"
+        for key, value in sorted(folder.source["metrics"].items())
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+    lines = [
+        f"# {name}",
+        "",
+        "Reads the image of a printed formula and writes its LaTeX (I2L, Singh 2018).",
+        "",
+        "```",
+        f"i2l read formula.png --model {name}",
+        "```",
+        "",
+        f"- Network: canvas of {config.width_px} x {config.height_px} pixels, attention over {grid} "
+        f"locations, {config.description}, {num_tokens} tokens.",
+        f"- Text of 12 pt at {config.dpi:g} dpi; images of other sizes are scaled to that.",
+        f"- Weights in {folder.precision}, {size_mb:.1f} MB; logits differ from the checkpoint's by "
+        f"{parity.logits:.1e} (relative), attention by {parity.attention:.1e}.",
+        _confidence(folder.calibration),
+        f"- From step {folder.source['step']} of a run of commit {folder.source['git_hash']}.",
+        f"- All settings are in {CONFIG}.",
+        "",
+    ]
+    if scores:
+        lines += ["| validation | |", "|---|---|", *scores, ""]
+    with atomic_write(folder.path / CARD) as file:
+        file.write("\n".join(lines))
+
+
+def update_model_card(path: Path) -> None:
+    """Have the card of a folder, if there is one, say how the model is calibrated now; renew its checksum."""
+    card = path / CARD
+    if card.is_file():
+        lines = card.read_text(encoding="utf-8").split("\n")
+        changed = [
+            _confidence(read_calibration(path)) if line.startswith(_CONFIDENCE) else line for line in lines
+        ]
+        with atomic_write(card) as file:
+            file.write("\n".join(changed))
+    write_checksums(path, (CALIBRATION, CARD))
+
+
+def _confidence(calibration: Calibration | None) -> str:
+    if calibration is None:
+        return f"{_CONFIDENCE}not calibrated: the probability that the model itself gives its reading."
+    kinds = (
+        ", ".join(f"{kind.name} {kind.num_samples}" for kind in calibration.kinds) or "the validation split"
+    )
+    return (
+        f"{_CONFIDENCE}calibrated on {calibration.num_samples} readings ({kinds}); expected "
+        f"calibration error {calibration.error:.3f}."
+    )

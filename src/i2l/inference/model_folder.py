@@ -3,7 +3,7 @@
 encoder.onnx       pixels of a window of the canvas -> memory and first state
 step.onnx          memory, state, tokens -> logits, state, attention
 vocab.json         the vocabulary that the output classes stand for
-config.json        format, precision, the network, the scale of the text, names, where it came from
+config.json        format, precision, the network with its limits, names, where it came from
 calibration.json   what its confidence means, how its boxes are found (absent until that has been fitted)
 README.md          the model card
 SHA256SUMS         checksums of all of these
@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from i2l.config import ModelConfig
 from i2l.errors import I2LError, require_extra
 from i2l.files import atomic_write, find_damage
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.images.prepare import REFERENCE_DPI
 from i2l.inference.boxes import DEFAULT_SHARE
 from i2l.inference.confidence import Calibration
 from i2l.inference.decoding import Backend
+from i2l.model.config import Limits, ModelConfig, read_model_config
 
-FORMAT = "i2l-model-1"
+FORMAT = "i2l-model-2"
+READABLE_FORMATS = ("i2l-model-1", FORMAT)  # the first had one form of config for all networks, dpi beside it
 ENCODER, STEP, VOCABULARY, CONFIG, CALIBRATION, CARD = (
     "encoder.onnx",
     "step.onnx",
@@ -49,7 +49,6 @@ class ModelFolder:
     path: Path
     precision: str
     config: ModelConfig
-    dpi: float  # the scale of the text it was trained on: that of 12 pt type at so many dots an inch
     vocabulary: Vocabulary
     calibration: Calibration | None
     memory_names: tuple[str, ...]  # inputs of every step that the encoder gives once
@@ -72,20 +71,21 @@ def read_model_folder(path: Path) -> ModelFolder:
         content = json.loads((path / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ModelError(f"{path} is not a model folder: {error}") from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
+    if not isinstance(content, dict) or content.get("format") not in READABLE_FORMATS:
         found = content.get("format") if isinstance(content, dict) else None
         if (path / "weights.safetensors").is_file():
             raise ModelError(f"{path} is a checkpoint; make a model of it with: i2l export {path} -o MODEL")
-        raise ModelError(f"{path} is of format {found!r}; this version of i2l reads {FORMAT!r}.")
+        known = " and ".join(READABLE_FORMATS)
+        raise ModelError(f"{path} is of format {found!r}; this version of i2l reads {known}.")
     missing = [name for name in (ENCODER, STEP, VOCABULARY) if not (path / name).is_file()]
     if missing:
         raise ModelError(f"{path} lacks {', '.join(missing)}; copy or export the model again.")
+    before = {"dpi": content["dpi"]} if "dpi" in content else {}  # where the first format had it
     try:
         return ModelFolder(
             path=path,
             precision=content["precision"],
-            config=ModelConfig.from_dict(content["model"]),
-            dpi=content["dpi"],
+            config=read_model_config(before | content["model"]),
             vocabulary=Vocabulary.load(path / VOCABULARY),
             calibration=read_calibration(path),
             memory_names=tuple(content["memory_names"]),
@@ -126,13 +126,13 @@ def write_config(path: Path, **content: Any) -> None:  # noqa: ANN401 - JSON val
 
 
 def bundled_models() -> list[str]:
-    """Give the names of the models in the box, the one to read with first."""
+    """List the names of the models in the box, the one to read with first."""
     names = sorted(path.parent.name for path in BUNDLED.glob(f"*/{CONFIG}"))
     return sorted(names, key=lambda name: PREFERRED.index(name) if name in PREFERRED else len(PREFERRED))
 
 
 def find_model(model: str | Path | None) -> Path:
-    """Give the folder of a model: of one in the box by its name, or the first of those, or a folder.
+    """Find the folder of a model: of one in the box by its name, or the first of those, or a folder.
 
     Raises:
         ModelError: if there is none; the message says what there is.
@@ -162,8 +162,12 @@ class LoadedModel:
     backend: Backend
     config: ModelConfig
     vocabulary: Vocabulary
-    dpi: float  # the scale of the text it knows, as of 12 pt type
     calibration: Calibration | None
+
+    @property
+    def limits(self) -> Limits:
+        """What the model can take and give, as it was saved with it."""
+        return self.config.limits
 
     @property
     def box_share(self) -> float:
@@ -202,7 +206,6 @@ def load_model(
             backend=TorchBackend(network),
             config=network.config,
             vocabulary=checkpoint.vocabulary,
-            dpi=REFERENCE_DPI,
             calibration=read_calibration(checkpoint.path),
         )
     from i2l.inference.onnx_backend import OnnxBackend
@@ -214,7 +217,6 @@ def load_model(
         backend=OnnxBackend(folder, threads=threads),
         config=folder.config,
         vocabulary=folder.vocabulary,
-        dpi=folder.dpi,
         calibration=folder.calibration,
     )
 

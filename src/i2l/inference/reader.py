@@ -97,7 +97,7 @@ class Reader:
     def _load(self, options: ReadingOptions) -> None:
         _check_options(options)
         self.model = load_model(options.model, threads=options.threads, device=options.device)
-        limit = self.model.config.max_steps
+        limit = self.model.limits.max_steps
         if options.max_tokens is not None and options.max_tokens >= limit:
             raise I2LError(
                 f"This model writes at most {limit - 1} tokens; max_tokens is {options.max_tokens}."
@@ -204,10 +204,13 @@ class Reader:
         Raises:
             ImageError: if there is no formula in it.
         """
+        limits = self.model.limits
         return prepare_image(
             source,
-            canvas_shape=self.model.config.canvas_shape,
-            dpi=self.model.dpi,
+            canvas_shape=limits.canvas_shape,
+            dpi=limits.dpi,
+            max_shrink=limits.max_shrink,
+            scale_step=limits.scale_step,
             scale=scale,
             check=self.options.check,
             region=region,

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from i2l.errors import require_extra
-from i2l.inference.export import ZERO
+from i2l.inference.export import INT8_ZERO
 
 Weights = dict[str, NDArray[np.float32]]
 PREFIX = "model."
 
 
 def recover_weights(files: list[Path]) -> Weights:
-    """Give the weights of the networks in ONNX files, by their names in torch."""
+    """Read the weights of the networks in ONNX files, by their names in torch."""
     onnx = require_extra("onnx", "train")
     weights: Weights = {}
     for file in files:
@@ -41,7 +41,7 @@ def _weights_of(graph: Any) -> Weights:  # noqa: ANN401 - onnx.GraphProto
         if name.startswith(PREFIX):
             weights[name.removeprefix(PREFIX).removesuffix(".float16")] = values.astype(np.float32)
         elif name.endswith(".int8") and f"{name[:-5]}.scales" in stored:
-            matrix = (values.astype(np.float32) - ZERO) * stored[f"{name[:-5]}.scales"]
+            matrix = (values.astype(np.float32) - INT8_ZERO) * stored[f"{name[:-5]}.scales"]
             weights[_name_of_matrix(name, users, stored)] = np.ascontiguousarray(matrix.T)
     return weights
 
@@ -63,7 +63,6 @@ def main() -> None:
     from i2l.config import ObjectiveConfig, TrainConfig
     from i2l.inference.model_folder import read_model_folder
     from i2l.model.checkpoint import save_checkpoint
-    from i2l.model.network import build_network
 
     folder, out = Path(sys.argv[1]), Path(sys.argv[2])
     model = read_model_folder(folder)
@@ -71,7 +70,7 @@ def main() -> None:
         name: torch.from_numpy(values.copy())
         for name, values in recover_weights(sorted(folder.glob("*.onnx"))).items()
     }
-    network = build_network(model.config, vocab_size=len(model.vocabulary))
+    network = model.config.build(vocab_size=len(model.vocabulary))
     own = network.state_dict()
     network.load_state_dict({name: weights[name].reshape(own[name].shape) for name in own})
     save_checkpoint(

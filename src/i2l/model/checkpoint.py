@@ -26,13 +26,14 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from i2l import __version__
-from i2l.config import ModelConfig
 from i2l.errors import I2LError
 from i2l.files import atomic_write, find_damage, write_checksums
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.model.network import Network, build_network
+from i2l.model.config import read_model_config
+from i2l.model.network import Network
 
-FORMAT = "i2l-checkpoint-1"
+FORMAT = "i2l-checkpoint-2"
+READABLE_FORMATS = ("i2l-checkpoint-1", FORMAT)  # the first had one form of config for all networks
 WEIGHTS, CONFIG, VOCABULARY, METRICS, TRAINING = (
     "weights.safetensors",
     "config.json",
@@ -162,10 +163,10 @@ def read_checkpoint(path: Path) -> Checkpoint:
         metrics = json.loads((path / METRICS).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path} is not a checkpoint: {error}") from error
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
+    if not isinstance(config, dict) or config.get("format") not in READABLE_FORMATS:
         found = config.get("format") if isinstance(config, dict) else None
         raise CheckpointError(
-            f"{path} is of format {found!r}; this version of i2l reads {FORMAT!r}. "
+            f"{path} is of format {found!r}; this version of i2l reads {' and '.join(READABLE_FORMATS)}. "
             "Read it with the version that wrote it, or train again."
         )
     try:
@@ -188,9 +189,8 @@ def load_network(path: Path, *, device: torch.device | str = "cpu") -> tuple[Net
         CheckpointError: if it is missing, broken or of another version.
     """
     checkpoint = read_checkpoint(path)
-    model = build_network(
-        ModelConfig.from_dict(checkpoint.config["model"]), vocab_size=len(checkpoint.vocabulary)
-    )
+    config = read_model_config(checkpoint.config["model"])
+    model = config.build(vocab_size=len(checkpoint.vocabulary))
     try:
         model.load_state_dict(checkpoint.load_weights())
     except RuntimeError as error:
@@ -201,17 +201,17 @@ def load_network(path: Path, *, device: torch.device | str = "cpu") -> tuple[Net
 
 
 def list_checkpoints(run: Path) -> list[Path]:
-    """Give the checkpoint folders of a run, oldest first."""
+    """List the checkpoint folders of a run, oldest first."""
     return sorted(path for path in (run / "checkpoints").glob("step-*") if path.suffix != ".partial")
 
 
 def last_checkpoint(run: Path) -> Path | None:
-    """Give the checkpoint with the most steps, or None before the first."""
+    """Return the checkpoint with the most steps, or None before the first."""
     return max(list_checkpoints(run), default=None)
 
 
 def best_checkpoint(run: Path) -> Path:
-    """Give the checkpoint with the highest validation BLEU; the last one if none was validated.
+    """Find the checkpoint with the highest validation BLEU; the last one if none was validated.
 
     Raises:
         CheckpointError: if the run has no checkpoint.
@@ -233,12 +233,12 @@ def prune_checkpoints(run: Path, *, keep_every: int) -> None:
 
 
 def checkpoint_path(run: Path, step: int) -> Path:
-    """Give the name of the checkpoint of a step."""
+    """Return the folder of the checkpoint of a step."""
     return run / "checkpoints" / f"step-{step:08d}"
 
 
 def git_hash() -> str:
-    """Give the commit this code was run from, with "-dirty" after local changes, or "unknown"."""
+    """Return the commit this code was run from, with "-dirty" after local changes, or "unknown"."""
     try:
         done = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],

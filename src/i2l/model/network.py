@@ -1,20 +1,24 @@
-"""What training, decoding and export ask of a network, whichever it is.
+"""What training, decoding and export ask of a network, whichever it is, and what training minimises.
 
-What training minimises: log-loss per word, L2 on the kernels, and the optional penalty on attention.
-
-The network that a config describes.
+A network reads canvases and writes tokens; `Network` is its interface. What it says about itself without
+weights is said by its config, an `i2l.model.config.ModelConfig`. The objective is the same for all networks:
+log-loss per word, L2 on the kernels, and the optional penalty on attention.
 """
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from i2l.config import ModelConfig, ObjectiveConfig
+from i2l.config import ObjectiveConfig
 from i2l.formulas.vocabulary import Vocabulary
+from i2l.model.config import ModelConfig
+from i2l.model.windows import Window, place_window
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ def log_loss(logits: Tensor, token_ids: Tensor, lengths: Tensor, *, label_smooth
 
 
 def attention_errors(attention: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Give ASE_N and AAE_N of each sample, (B,) each, from the attention (B, T, rows, columns)."""
+    """Return ASE_N and AAE_N of each sample, (B,) each, from the attention (B, T, rows, columns)."""
     attention = attention.flatten(2)
     _, steps, locations = attention.shape
     seen = (attention * step_mask(lengths, steps).unsqueeze(2)).sum(1)  # (B, L)
@@ -99,13 +103,40 @@ def shift_right(token_ids: Tensor) -> Tensor:
     return torch.cat([first, token_ids[:, :-1]], dim=1)
 
 
+def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[object]:
+    """Let matrix products and convolutions run in "float32" or "bfloat16"."""
+    if precision == "float32":
+        return contextlib.nullcontext()
+    # Each weight is used once a step, and a cache of casts must not outlive the graph that made them.
+    return torch.autocast(device.type, dtype=getattr(torch, precision), cache_enabled=False)
+
+
+@dataclass(frozen=True)
+class ExportExample:
+    """What the two exported networks are traced with, and which dimensions vary beside images and hypotheses.
+
+    The dimensions are written as `torch.export` takes them: a number to a `Dim`.
+    """
+
+    pixels: Tensor  # (B, h, w), a window of the canvas
+    cells: Tensor  # as in `i2l.model.config.InkWindow`
+    memory: dict[str, Tensor]
+    state: dict[str, Tensor]  # of one hypothesis an image
+    encoder_shapes: Any  # of pixels and cells
+    memory_shapes: dict[str, dict[int, Any]] = field(default_factory=dict)  # of the memory's parts, by name
+    state_shape: dict[int, Any] = field(default_factory=dict)  # of (B, k, ...), the same for all parts
+
+
 class Network(nn.Module, ABC):
     """Reads the image of a formula and writes its tokens.
 
-    Training calls `forward` and `loss`. Decoding calls `encode` once per image, `start`, and `step` once
-    per token. `step` takes k hypotheses per image: the rows of the state and of ``token_ids`` are then
-    B * k, with those of one image next to each other, and the memory is never copied per hypothesis.
+    Training calls `training_pass` and `loss`. Decoding calls `encode` once per image, `start`, and `step`
+    once per token. `step` takes k hypotheses per image: the rows of the state and of ``token_ids`` are then
+    B * k, with those of one image next to each other, and the memory is never copied per hypothesis. Export
+    traces `export_encoder` and `step` with `export_example`.
     """
+
+    config: ModelConfig
 
     def __init__(self, config: ModelConfig, *, vocab_size: int) -> None:
         super().__init__()
@@ -130,7 +161,7 @@ class Network(nn.Module, ABC):
 
     @abstractmethod
     def start(self, memory: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Give the state before the first step, one hypothesis per image: each part (B, ...)."""
+        """Return the state before the first step, one hypothesis per image: each part (B, ...)."""
 
     @abstractmethod
     def step(
@@ -156,6 +187,44 @@ class Network(nn.Module, ABC):
             token_ids: (B, T), the targets: words, then eos; eos also pads.
             lengths: (B,), words counted with eos. What stands after them is computed all the same.
         """
+
+    def training_pass(
+        self,
+        pixels: Tensor,
+        token_ids: Tensor,
+        lengths: Tensor,
+        *,
+        window: Window,
+        precision: str,
+        fast: bool,
+    ) -> NetworkOutput:
+        """Do as `forward`, from the part of the canvas that holds all ink; this is what training calls.
+
+        A network that is faster in another way than step by step overrides this.
+
+        Args:
+            pixels: (B, window height, window width), uint8.
+            token_ids: as in `forward`.
+            lengths: as in `forward`.
+            window: where on the canvas the pixels lie.
+            precision: of matrix products: "float32" or "bfloat16".
+            fast: compute in the network's fastest way, not in the plainest.
+        """
+        with autocast(pixels.device, precision):
+            canvases = place_window(pixels, window, canvas_shape=self.config.canvas_shape)
+            output: NetworkOutput = self(canvases, token_ids, lengths)
+        return output
+
+    @abstractmethod
+    def export_encoder(self) -> nn.Module:
+        """Return a module that computes, from the pixels and cells of a window, the memory and the state.
+
+        Its result is the parts of the memory, then those of the first state in the order of `state_names`.
+        """
+
+    @abstractmethod
+    def export_example(self) -> ExportExample:
+        """Return what export traces the encoder and a step with."""
 
     @abstractmethod
     def regularized_parameters(self) -> list[nn.Parameter]:
@@ -193,12 +262,3 @@ class Network(nn.Module, ABC):
             ase=ase,
             aae=aae,
         )
-
-
-def build_network(config: ModelConfig, *, vocab_size: int) -> Network:
-    """Make the network with new weights."""
-    from i2l.model.calstm.network import Recognizer
-    from i2l.model.pinpoint.network import Pinpoint
-
-    kind = Pinpoint if config.network == "transformer" else Recognizer
-    return kind(config, vocab_size=vocab_size)

@@ -23,11 +23,11 @@ from i2l.formulas.lines import decode_line, read_lines
 from i2l.formulas.spelling import respell
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.model.checkpoint import WEIGHTS, read_checkpoint
+from i2l.model.config import read_model_config
 
 RARE_COUNT: Final = 100  # a sign that LISTS have less often is rare
 RARE_SCORE: Final = -3.2  # added to the logit: the odds of a rare sign fall to a 25th
 ITALIC_SCORE: Final = -2.5
-SCORES: Final = "decoder.score.bias"
 SIGNS: Final = frozenset(
     {
         *(*commands.LETTERS, *commands.BINARIES, *commands.RELATIONS, *commands.ARROW_SIGNS),
@@ -37,7 +37,7 @@ SIGNS: Final = frozenset(
 
 
 def score_changes(vocabulary: Vocabulary, counts: Counter[str]) -> torch.Tensor:
-    """Give what to add to the score of each token, from how often real formulas have it."""
+    """Say what to add to the score of each token, from how often real formulas have it."""
     return torch.tensor(
         [
             ITALIC_SCORE
@@ -64,7 +64,8 @@ def main() -> None:
     source, out, *lists = map(Path, sys.argv[1:])
     checkpoint = read_checkpoint(source)
     weights = checkpoint.load_weights()
-    weights[SCORES] = weights[SCORES] + score_changes(checkpoint.vocabulary, count_tokens(lists))
+    scores = read_model_config(checkpoint.config["model"]).score_bias
+    weights[scores] = weights[scores] + score_changes(checkpoint.vocabulary, count_tokens(lists))
     shutil.copytree(checkpoint.path, out, ignore=shutil.ignore_patterns(WEIGHTS, "training.pt"))
     save_file(weights, out / WEIGHTS)
     write_checksums(out)

@@ -30,7 +30,7 @@ TEXTS = (VOCABULARY, METRICS, CONFIG)  # the config last: with it the folder is 
 def pack_checkpoint(
     checkpoint: Path, packed: Path, *, precision: str = "bfloat16", max_part_bytes: int = MAX_PART_BYTES
 ) -> list[Path]:
-    """Write a checkpoint (or the best one of a run) as small parts; give their paths in order.
+    """Write a checkpoint (or the best one of a run) as small parts, and return their paths in order.
 
     Args:
         checkpoint: a checkpoint or run folder.

@@ -16,12 +16,6 @@ from torch.nn.functional import pad
 
 from i2l.images.prepare import FRAME_PX, WHITE, ImageTooLargeError, centre
 
-# Heights of printed formulas come in groups: at 200 dpi, a third is up to 42 pixels tall (one line of
-# symbols), and four in five up to 82 (a fraction).
-LINE_HEIGHTS_PX = (42, 82)
-# Likewise, for windows whose edges must be edges of cells; the higher ones are for displays of several lines.
-ALIGNED_HEIGHTS_PX = (64, 96, 160, 256, 384, 576, 896)
-
 
 @dataclass(frozen=True, order=True)
 class Window:
@@ -34,18 +28,18 @@ class Window:
 
 
 def centred_windows(
-    *, area: tuple[int, int], cell_px: int, step: int = 2, line_heights_px: Sequence[int] = LINE_HEIGHTS_PX
+    *, area: tuple[int, int], cell_px: int, heights_px: Sequence[int], step: int = 2
 ) -> list[Window]:
-    """Give windows that grow from the middle of the area, small ones first; the last is the whole area.
+    """Return windows that grow from the middle of the area, small ones first; the last is the whole area.
 
     Args:
         area: height and width inside the frame.
         cell_px: the side of the encoder's cell.
+        heights_px: of the windows that are lower than the area.
         step: a window reaches this many cells further to the left and right than the next smaller one.
-        line_heights_px: of the windows that are lower than the area.
     """
     height, width = area
-    heights = [*(line for line in line_heights_px if line < height), height]
+    heights = [*(lower for lower in heights_px if lower < height), height]
     widths = range(width, 0, -2 * step * cell_px)
     windows = [
         Window(rows, columns, centre(rows, height + 2 * FRAME_PX), (width - columns) // 2)
@@ -58,7 +52,7 @@ def centred_windows(
 def assign_windows(
     sizes: npt.NDArray[np.integer], windows: Sequence[Window], *, canvas_shape: tuple[int, int]
 ) -> npt.NDArray[np.int64]:
-    """Give for each image (height, width) the first window that holds it when it is centred: (N, 2) to (N,).
+    """Find for each image (height, width) the first window that holds it when it is centred: (N, 2) to (N,).
 
     Raises:
         ImageTooLargeError: if no window holds an image.
@@ -91,7 +85,7 @@ def place_window(pixels: Tensor, window: Window, *, canvas_shape: tuple[int, int
 
 
 def centred_places(sizes: Tensor, window: Window, canvas_shape: tuple[int, int]) -> tuple[Tensor, Tensor]:
-    """Give the top and left of centred images in a window of the canvas: (B, 2) to (B,) each."""
+    """Return the top and left of centred images in a window of the canvas: (B, 2) to (B,) each."""
     heights, widths = sizes.unbind(1)
     top = (canvas_shape[0] - heights) // 2 - FRAME_PX - window.top_px
     left = (canvas_shape[1] - widths) // 2 - FRAME_PX - window.left_px

@@ -1,4 +1,4 @@
-"""Images seen another way every time: elsewhere, larger or smaller, softer, lighter or heavier."""
+"""Training images seen another way every time: moved, larger or smaller, blurred, lighter or heavier."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from i2l.images.prepare import WHITE
 from i2l.model.windows import Window, centred_places, gather_windows
 
 BLUR_REACH_PX = 4
-MANY_TOKENS = 17  # from here on the scale of a picture can be estimated
+MEASURABLE_TOKENS = 17  # from so many tokens on the scale of a picture can be estimated
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def gather_view(
     zoom = torch.ones(len(sizes), device=device)
     if augmentation.zoom:
         chance = torch.rand(len(sizes), device=device)
-        few = (MANY_TOKENS - num_tokens) / (MANY_TOKENS - 1)  # 1 for one token
+        few = (MEASURABLE_TOKENS - num_tokens) / (MEASURABLE_TOKENS - 1)  # 1 for one token
         widest = (augmentation.zoom_symbol * few).clamp(min=augmentation.zoom)
         zoom = torch.exp(widest * (2 * chance - 1))
         zoom = torch.minimum(zoom, (room / sizes).amin(dim=1))  # it must fit

@@ -1,11 +1,10 @@
-"""The order of training: which samples form which batch, at which step.
+"""The order of training: which samples form which batch at which step, and the few shapes that batches have.
 
 The order is a pure function of (seed, epoch), made of integer arithmetic alone, so it is the same on every
 platform and with every library version; a run is resumed from three integers (seed, epoch, position).
 
-The few fixed shapes of batches: how many tokens, and which window of the canvas.
-
-A device plans (and captures) each shape once; with ever-changing shapes it would plan for most of the run.
+A shape is a number of tokens and a window of the canvas. A device plans (and captures) each shape once; with
+ever-changing shapes it would plan for most of the run.
 """
 
 from collections.abc import Sequence
@@ -14,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from i2l.config import ModelConfig
 from i2l.errors import I2LError
-from i2l.model.windows import ALIGNED_HEIGHTS_PX, LINE_HEIGHTS_PX, Window, assign_windows, centred_windows
+from i2l.model.config import ModelConfig
+from i2l.model.windows import Window, assign_windows, centred_windows
 
 Indices = NDArray[np.int64]
 
@@ -93,7 +92,7 @@ class Sampler:
         return self.state.epoch + self.state.position / self.batches_per_epoch
 
     def next_batch(self) -> Batch:
-        """Give the next batch and move on."""
+        """Return the next batch and move on."""
         batch = self._batches[self.state.position]
         self.state = replace(self.state, position=self.state.position + 1)
         if self.state.position == self.batches_per_epoch:
@@ -139,7 +138,7 @@ def emphasized(ids: Sequence[str], emphasis: Sequence[str]) -> Indices:
 
 
 def shuffled(num_items: int, *, seed: int, stream: int) -> Indices:
-    """Give 0 .. num_items-1 in the random order that belongs to (seed, stream): sorted by SplitMix64 keys."""
+    """Shuffle 0 .. num_items-1 into the order that belongs to (seed, stream): sorted by SplitMix64 keys."""
     start = _mix(np.array([seed], dtype=np.uint64)) ^ _mix(~np.array([stream], dtype=np.uint64))
     counters = np.arange(1, num_items + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return np.argsort(_mix(start + counters), kind="stable").astype(np.int64)
@@ -172,7 +171,7 @@ class BatchLimits:
     multiple: int = 1  # of this many samples, so that as many processes can share it
 
     def num_samples(self, window: Window, num_tokens: int) -> int:
-        """Give the samples of a batch with this window and length, halving until it is within the limits."""
+        """Halve the number of samples until a batch of this window and length is within the limits."""
         size, area = self.samples, window.height_px * window.width_px
         while size % (2 * self.multiple) == 0 and (
             (self.pixels and size * area > self.pixels) or (self.tokens and size * num_tokens > self.tokens)
@@ -209,28 +208,19 @@ def classify_samples(
         window_step: windows grow by this many cells to the left and right; 0: always the whole canvas.
         min_batches: a shape with fewer whole batches goes up in the next larger one.
         batch: how many samples a batch may have.
-        model: has the canvas.
+        model: has the canvas, and the longest formula.
 
     Raises:
-        SamplerError: if a formula is longer than the last class.
+        SamplerError: if a formula is longer than the last class, or than the model can write.
         ImageTooLargeError: if an image is larger than the canvas.
     """
     area = model.height_px, model.width_px
     windows = [Window(*area, 0, 0)]
-    aligned = model.network == "transformer"
     if window_step:
         windows = centred_windows(
-            area=area,
-            cell_px=model.cell_px,
-            step=window_step,
-            line_heights_px=ALIGNED_HEIGHTS_PX if aligned else LINE_HEIGHTS_PX,
+            area=area, cell_px=model.cell_px, heights_px=model.window_heights_px, step=window_step
         )
-    limits = np.array(length_classes) + 1
-    if lengths.max() > limits[-1]:
-        raise SamplerError(
-            f"{(lengths > limits[-1]).sum()} formulas have more than {length_classes[-1]} tokens (up to "
-            f"{lengths.max() - 1}); build the dataset with that limit, or raise training.length_classes."
-        )
+    limits = _token_limits(lengths, length_classes, max_tokens=model.limits.max_tokens)
     shapes = [
         BatchShape(int(limit), window, batch.num_samples(window, int(limit)))
         for limit in limits
@@ -245,14 +235,32 @@ def classify_samples(
             larger.append(length_class * len(windows) + parent)
         else:  # the whole canvas: on to the next longer class
             larger.append(number + len(windows) if number + len(windows) < len(shapes) else None)
-    if aligned:  # a transformer sees a little more than the ink
-        sizes = np.minimum(sizes + 2 * model.reach_px, area)
+    wider = np.minimum(sizes + 2 * model.window_margin_px, area)  # a window at the edge has no margin there
+    sizes = np.where(sizes <= area, wider, sizes)
     chosen = assign_windows(sizes, windows, canvas_shape=model.canvas_shape)
     classes = np.searchsorted(limits, lengths) * len(windows) + chosen
     for number, parent in enumerate(larger):
         if parent is not None and (classes == number).sum() < min_batches * shapes[number].num_samples:
             classes[classes == number] = parent
     return ShapeClasses(shapes, larger, classes)
+
+
+def _token_limits(
+    lengths: NDArray[np.int64], length_classes: Sequence[int], *, max_tokens: int
+) -> NDArray[np.int64]:
+    """Return the most tokens of each length class, eos included; none is beyond what the model can write.
+
+    Raises:
+        SamplerError: if a formula is longer than the last class, or than the model can write.
+    """
+    most = min(length_classes[-1], max_tokens)
+    if lengths.max() > most + 1:
+        limit = "model.max_tokens" if most == max_tokens else "training.length_classes"
+        raise SamplerError(
+            f"{(lengths > most + 1).sum()} formulas have more than {most} tokens (up to "
+            f"{lengths.max() - 1}); build the dataset with that limit, or raise {limit}."
+        )
+    return np.array([*(number for number in length_classes if number < most), most]) + 1
 
 
 def _next_holding(windows: Sequence[Window], number: int) -> int | None:

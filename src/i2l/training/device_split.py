@@ -109,7 +109,7 @@ class ResidentSplit:
         return len(self.sizes)
 
     def view(self, indices: Tensor, window: Window, augmentation: Augmentation) -> View:
-        """Give a window's view of samples, each changed by chance: (B,) to uint8 (B, height, width)."""
+        """Cut a window's view of samples, each changed by chance: (B,) to uint8 (B, height, width)."""
         return gather_view(
             self._pixels,
             self._starts[indices],
@@ -121,7 +121,7 @@ class ResidentSplit:
         )
 
     def windows(self, indices: Tensor, window: Window) -> Tensor:
-        """Give a window's view of samples centred on white canvases: (B,) to uint8 (B, height, width)."""
+        """Cut a window's view of samples centred on white canvases: (B,) to uint8 (B, height, width)."""
         return self.view(indices, window, Augmentation()).pixels
 
     def canvases(self, indices: Tensor) -> Tensor:
@@ -131,17 +131,17 @@ class ResidentSplit:
         return pad(area, (FRAME_PX,) * 4, value=WHITE)
 
     def targets(self, indices: Tensor, *, num_tokens: int) -> tuple[Tensor, Tensor]:
-        """Give the token ids (B, num_tokens), ended and padded with eos, and their lengths (B,) with eos."""
+        """Return token ids (B, num_tokens), ended and padded with eos, and their lengths (B,) with eos."""
         places = self._token_places(indices, num_tokens)
         return torch.take(self._token_ids, places).long(), self._lengths[indices]
 
     def boxes(self, indices: Tensor, *, num_tokens: int) -> Tensor:
-        """Give the boxes of the tokens in their images, (B, num_tokens, 4); empty ones where unknown."""
+        """Return the boxes of the tokens in their images, (B, num_tokens, 4); empty ones where unknown."""
         boxes: Tensor = self._boxes[self._token_places(indices, num_tokens)].float()
         return boxes
 
     def _token_places(self, indices: Tensor, num_tokens: int) -> Tensor:
-        """Give where the tokens of samples lie in the buffers, (B, num_tokens): at eos behind the last."""
+        """Find where the tokens of samples lie in the buffers, (B, num_tokens): at eos behind the last."""
         steps = torch.arange(num_tokens, device=indices.device)
         inside = steps < self._lengths[indices, None]
         return torch.where(inside, self._token_starts[indices, None] + steps, 0)

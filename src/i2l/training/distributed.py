@@ -58,7 +58,7 @@ class Processes:
             tensor /= self.count
 
     def agree(self, value: T) -> T:
-        """Give every process the value of the first one."""
+        """Return the value that the first process has."""
         if self.count == 1:
             return value
         values: list[T | None] = [value]
@@ -66,7 +66,7 @@ class Processes:
         return values[0]  # type: ignore[return-value]
 
     def gather(self, value: T) -> list[T]:
-        """Give every process the values of all, in their order."""
+        """Return the values of all processes, in their order."""
         values: list[T | None] = [value] * self.count
         if self.count > 1:
             dist.all_gather_object(values, value, group=self._hosts)

@@ -1,16 +1,11 @@
-"""Where the curves go: RUN/metrics.jsonl, one JSON object a row, and the same scalars in TensorBoard.
+"""What a run tells while it lasts, and to whom: files, terminal, and who wants to know where the time goes.
 
-A resumed run first forgets the rows after its checkpoint, so every step appears once.
-
-What a person sees while a run lasts: a live bar on a terminal, plain lines in a log.
-
-How much arithmetic a model asks for, to say how much of the device's peak a run uses.
-
-The steps since the last row of the log: kept on the device, read at once, checked to be finite.
-
-Where the time of a step goes: our own phases, and the operations that cost most.
-
-A captured graph runs as one piece, so only the engines "plain" and "fast" show the phases inside it.
+`RecentSteps` keeps the steps since the last row of the log on the device, reads them all at once, and checks
+that they are finite. `Monitor` writes rows to RUN/metrics.jsonl, one JSON object a row, and to TensorBoard; a
+resumed run first forgets the rows after its checkpoint, so every step appears once. `Display` shows a person
+a live bar on a terminal, or plain lines in a log. `training_flops` counts how much arithmetic a model asks
+for, to say how much of the device's peak a run uses. `profile_steps` says where the time of a step goes; a
+captured graph runs as one piece, so only the engines "plain" and "fast" show the phases inside it.
 """
 
 import json
@@ -30,10 +25,9 @@ from torch.nn.functional import pad
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from i2l.config import ModelConfig
 from i2l.errors import I2LError, require_extra
 from i2l.files import atomic_write
-from i2l.model.network import build_network
+from i2l.model.config import ModelConfig
 from i2l.training.device_split import ResidentSplit
 from i2l.training.distributed import Processes
 from i2l.training.trainer import SCALARS, StepResult, Trainer
@@ -88,7 +82,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-UNITS = {
+SCALAR_FORMATS = {  # of the scalars that a person is shown, in this order
     "loss": "{:.4f}",
     "bleu": "{:.4f}",
     "edit_distance": "{:.4f}",
@@ -101,7 +95,7 @@ UNITS = {
     "model_flop_utilisation": "{:.1%}",
     "memory_gib": "{:.1f}",
 }
-BRIEF = ("loss", "token_accuracy", "images_per_s")  # what fits beside the bar
+BAR_SCALARS = ("loss", "token_accuracy", "images_per_s")  # what fits beside the bar
 
 
 class Display:
@@ -145,15 +139,15 @@ class Display:
         if self._progress.disable:
             self.note(f"step {step:,}  epoch {epochs:.2f}  {format_scalars(scalars)}{left}")
         else:
-            brief = format_scalars({name: scalars[name] for name in BRIEF if name in scalars})
+            brief = format_scalars({name: scalars[name] for name in BAR_SCALARS if name in scalars})
             self._progress.update(self._task, completed=done, description=f"step {step:,}  {brief}{left}")
 
 
 def format_scalars(scalars: Mapping[str, float]) -> str:
-    """Write the scalars that have a known unit, in its order, as ``name value`` pairs."""
+    """Write the scalars that have a format, in its order, as ``name value`` pairs."""
     return "  ".join(
         f"{name.replace('_per_s', '/s').replace('_', ' ')} {form.format(scalars[name])}"
-        for name, form in UNITS.items()
+        for name, form in SCALAR_FORMATS.items()
         if name in scalars
     )
 
@@ -176,7 +170,7 @@ def training_flops(config: ModelConfig, *, vocab_size: int) -> tuple[float, floa
     Counted on the plain model with the whole canvas; what a faster path leaves out still counts as done.
     """
     with torch.device("meta"):
-        model = build_network(config, vocab_size=vocab_size)
+        model = config.build(vocab_size=vocab_size)
     counts = []
     for num_tokens in (1, 2):
         pixels = torch.zeros((1, *config.canvas_shape), dtype=torch.uint8, device="meta")
@@ -189,7 +183,7 @@ def training_flops(config: ModelConfig, *, vocab_size: int) -> tuple[float, floa
 
 
 def peak_flops(device: torch.device) -> float | None:
-    """Give the peak of this device, or None if it is not known."""
+    """Return the peak of this device, or None if it is not known."""
     if device.type != "cuda":
         return None
     name = torch.cuda.get_device_name(device)
@@ -226,7 +220,7 @@ class RecentSteps:
         self._paused_s += seconds
 
     def check(self) -> Tensor:
-        """Wait for the device and give the scalars of all steps, (steps, scalars), on the host.
+        """Wait for the device and return the scalars of all steps, (steps, scalars), on the host.
 
         Raises:
             DivergedError: if any is not finite; the message names step and samples.
@@ -247,7 +241,7 @@ class RecentSteps:
         return rows
 
     def read(self) -> dict[str, float]:
-        """Give the row of scalars of these steps, and start anew.
+        """Return the row of scalars of these steps, and start anew.
 
         Raises:
             DivergedError: as `check`.
@@ -298,7 +292,7 @@ NUM_OPERATIONS = 20
 
 
 def profile_steps(trainer: Trainer, *, device: torch.device) -> str:
-    """Run some steps, and give tables of phases and operations. The trainer is used up."""
+    """Run some steps, and return tables of phases and operations. The trainer is used up."""
     for _ in range(WARM_STEPS):
         trainer.step()
     _wait(device)

@@ -18,7 +18,7 @@ AVERAGE_WARMUP = 10  # the average forgets its random start: decay (1 + n) / (10
 def scheduled_learning_rate(
     *, peak: float, schedule: str, warmup_steps: int, final_fraction: float, step: int, progress: float
 ) -> float:
-    """Give the learning rate of one step.
+    """Return the learning rate of one step.
 
     Args:
         peak: the rate after warm-up.
@@ -51,7 +51,7 @@ class FlatGradients:
             start += size
 
     def clip(self, max_norm: float) -> Tensor:
-        """Scale the gradients down to ``max_norm`` (0: leave them); give the norm they had, a scalar."""
+        """Scale the gradients down to ``max_norm`` (0: leave them); return the norm they had, a scalar."""
         norm: Tensor = torch.linalg.vector_norm(self.buffer)
         if max_norm:
             self.buffer.mul_((max_norm / norm).clamp(max=1.0))
@@ -82,7 +82,7 @@ def build_optimizer(
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
-    """Give every parameter group this learning rate."""
+    """Set the learning rate of every parameter group."""
     for group in optimizer.param_groups:
         group["lr"] = learning_rate
 

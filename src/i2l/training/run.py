@@ -1,4 +1,4 @@
-"""Wiring: a dataset and a config become a run folder; the same call again goes on where the last one stopped.
+"""A dataset and a config become a run folder; the same call again goes on where the last one stopped.
 
 RUN/config.yaml      the resolved config; `--config` takes it again
 RUN/metrics.jsonl    every logged row
@@ -19,7 +19,6 @@ import torch
 from i2l.errors import I2LError
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.model.checkpoint import Checkpoint, last_checkpoint, read_checkpoint
-from i2l.model.network import build_network
 from i2l.training.augment import Augmentation
 from i2l.training.batches import BatchLimits, Sampler, SamplerState, classify_samples, emphasized
 from i2l.training.device_split import ResidentSplit, Split
@@ -189,7 +188,7 @@ def build_trainer(
         model=config.model,
     )
     torch.manual_seed(training.seed)
-    model = build_network(config.model, vocab_size=vocab_size).to(processes.device)
+    model = config.model.build(vocab_size=vocab_size).to(processes.device)
     torch.manual_seed(training.seed + 1 + processes.rank)  # for dropout
     sampler = Sampler(
         classes=classes.classes,
@@ -230,7 +229,7 @@ def build_trainer(
 
 
 def _open_run(out: Path, vocabulary: Vocabulary, processes: Processes) -> Checkpoint | None:
-    """Give the checkpoint to go on from; leave no half-written one behind.
+    """Find the checkpoint to go on from; leave no half-written one behind.
 
     Raises:
         RunError: if ``out`` is a folder of something else.

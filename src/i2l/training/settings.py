@@ -8,6 +8,7 @@ A file has the sections model, objective and training, and may name a preset:
       learning_rate: 3e-4
 """
 
+import dataclasses
 import difflib
 import tomllib
 import typing
@@ -17,15 +18,19 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from i2l.config import ConfigError, JsonConfig, ModelConfig, ObjectiveConfig, TrainConfig, model_preset
+from i2l.config import ObjectiveConfig, TrainConfig
 from i2l.errors import require_extra
-from i2l.files import atomic_write
+from i2l.files import ConfigError, JsonConfig, atomic_write
+from i2l.model.config import (
+    NETWORKS,
+    ModelConfig,
+    model_preset,
+    network_class,
+    read_model_config,
+    upgrade_model_fields,
+)
 
-SECTIONS: dict[str, type[JsonConfig]] = {
-    "model": ModelConfig,
-    "objective": ObjectiveConfig,
-    "training": TrainConfig,
-}
+SECTIONS = ("model", "objective", "training")
 DEFAULT_PRESET = "nopool"
 Settings = dict[str, dict[str, Any]]  # section -> field -> value
 
@@ -39,7 +44,7 @@ class RunConfig:
     training: TrainConfig
 
     def to_dict(self) -> Settings:
-        """Give the sections as JSON values."""
+        """Return the sections as JSON values."""
         return {name: getattr(self, name).to_dict() for name in SECTIONS}
 
     def save(self, path: Path) -> None:
@@ -53,40 +58,80 @@ class RunConfig:
             file.write(yaml.safe_dump(content, sort_keys=False))
 
 
+def read_section(section: str, fields: Mapping[str, Any]) -> JsonConfig:
+    """Read one section of a saved configuration, also as versions before wrote it.
+
+    Raises:
+        ConfigError: for a field that does not exist, or a value that is refused.
+    """
+    if section == "model":
+        return read_model_config(fields)
+    return ObjectiveConfig.from_dict(fields) if section == "objective" else TrainConfig.from_dict(fields)
+
+
 def resolve_config(
     *, preset: str | None = None, file: Path | None = None, changes: Settings | None = None
 ) -> RunConfig:
     """Join preset, file and changes, the later ones over the earlier ones.
 
+    A setting ``model.network`` chooses another network than the preset's; then its defaults take the place
+    of the preset.
+
     Raises:
         ConfigError: for an unreadable file; for unknown or ill-typed fields, naming all of them.
     """
     settings = read_settings(file) if file else {}
-    file_preset = settings.pop("preset", None)
-    layers = [settings, changes or {}]
-    unknown, ill_typed = [], []
+    base = model_preset(preset or settings.pop("preset", None) or DEFAULT_PRESET)
+    settings.pop("preset", None)
     joined: Settings = {name: {} for name in SECTIONS}
-    for layer in layers:
+    unknown = []
+    for layer in (settings, changes or {}):
         for section, fields in layer.items():
             if section not in SECTIONS or not isinstance(fields, Mapping):
                 unknown.append(section)
-                continue
-            kinds = typing.get_type_hints(SECTIONS[section])
-            for name, value in fields.items():
-                if name not in kinds:
-                    unknown.append(f"{section}.{name}")
-                    continue
-                try:
-                    joined[section][name] = _convert(value, kinds[name])
-                except (TypeError, ValueError):
-                    ill_typed.append(f"{section}.{name} = {value!r}")
+            else:
+                joined[section] |= upgrade_model_fields(fields) if section == "model" else fields
+    network = joined["model"].pop("network", base.network)
+    if network not in NETWORKS:
+        raise ConfigError(f"model.network is one of {', '.join(NETWORKS)}, not {network!r}.")
+    classes = {"model": network_class(network), "objective": ObjectiveConfig, "training": TrainConfig}
+    converted, ill_typed = _convert_all(joined, classes, unknown)
     if unknown or ill_typed:
-        raise ConfigError(_complaint(unknown, ill_typed))
+        raise ConfigError(_complaint(unknown, ill_typed, classes))
+    model = converted["model"]
     return RunConfig(
-        model=model_preset(preset or file_preset or DEFAULT_PRESET, **joined["model"]),
-        objective=ObjectiveConfig(**joined["objective"]),
-        training=TrainConfig(**joined["training"]),
+        model=dataclasses.replace(base, **model) if network == base.network else classes["model"](**model),
+        objective=ObjectiveConfig(**converted["objective"]),
+        training=TrainConfig(**converted["training"]),
     )
+
+
+def _convert_all(
+    joined: Settings, classes: Mapping[str, type[Any]], unknown: list[str]
+) -> tuple[Settings, list[str]]:
+    """Check all settings against the types of their fields; add the names of those that there are not.
+
+    Returns:
+        The settings that are right, and those of the wrong type, as text.
+    """
+    converted: Settings = {name: {} for name in SECTIONS}
+    ill_typed = []
+    for section, fields in joined.items():
+        kinds = _field_types(classes[section])
+        for name, value in fields.items():
+            if name not in kinds:
+                unknown.append(f"{section}.{name}")
+                continue
+            try:
+                converted[section][name] = _convert(value, kinds[name])
+            except (TypeError, ValueError):
+                ill_typed.append(f"{section}.{name} = {value!r}")
+    return converted, ill_typed
+
+
+def _field_types(config: type[Any]) -> dict[str, Any]:
+    hints = typing.get_type_hints(config)
+    return {field.name: hints[field.name] for field in dataclasses.fields(config)}
 
 
 def parse_changes(assignments: Sequence[str]) -> Settings:
@@ -157,8 +202,8 @@ def _convert(value: object, kind: Any) -> Any:  # noqa: ANN401 - any annotation,
     raise TypeError(kind)
 
 
-def _complaint(unknown: Sequence[str], ill_typed: Sequence[str]) -> str:
-    fields = [f"{name}.{field}" for name, kind in SECTIONS.items() for field in typing.get_type_hints(kind)]
+def _complaint(unknown: Sequence[str], ill_typed: Sequence[str], classes: Mapping[str, type[Any]]) -> str:
+    fields = [f"{section}.{name}" for section, kind in classes.items() for name in _field_types(kind)]
     texts = []
     if unknown:
         texts.append(f"Unknown settings: {', '.join(unknown)}.")

@@ -1,13 +1,11 @@
-"""The state of a training run and its one step: weights, optimiser, average, order and random numbers.
+"""One step of training, and all that it changes: weights, optimiser, average, order and random numbers.
 
-One batch in, its gradients and scalars out: the part of a step that runs on the device.
-
-Three engines compute the same: "plain" is the model as the paper writes it, "fast" the model's fast path,
-"graph" the fast path captured once per shape as a CUDA graph and replayed, so that thousands of small
-kernels cost one launch.
+`GradientStep` is the part of a step that runs on the device: one batch in, its gradients and scalars out.
+Three engines compute the same: "plain" is the network as it is written down, "fast" its fast path, "graph"
+the fast path captured once per shape as a CUDA graph and replayed, so that thousands of small kernels cost
+one launch. `Trainer` holds everything that a step changes, and saves and resumes it.
 """
 
-import contextlib
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,12 +19,8 @@ from torch.profiler import record_function
 
 from i2l.config import ObjectiveConfig
 from i2l.errors import I2LError
-from i2l.model.calstm.network import Recognizer
-from i2l.model.calstm.training_pass import fast_forward
 from i2l.model.checkpoint import Checkpoint, CheckpointError
-from i2l.model.network import Network, NetworkOutput, step_mask
-from i2l.model.pinpoint.network import Pinpoint
-from i2l.model.windows import place_window
+from i2l.model.network import Network, step_mask
 from i2l.training.augment import Augmentation, View, cover_cells
 from i2l.training.batches import BatchShape, Sampler, SamplerState
 from i2l.training.device_split import ResidentSplit
@@ -38,7 +32,7 @@ from i2l.training.optimizer import (
     scheduled_learning_rate,
     set_learning_rate,
 )
-from i2l.training.settings import SECTIONS, RunConfig
+from i2l.training.settings import RunConfig, read_section
 
 SCALARS = ("objective", "loss", "regularization", "alpha_penalty", "ase", "aae", "token_accuracy")
 
@@ -53,14 +47,6 @@ class GradientResult:
 
     scalars: Tensor  # one value for each of SCALARS
     predicted: Tensor  # (B, T), the likeliest token given the true ones before it; eos after the end
-
-
-def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[object]:
-    """Let matrix products and convolutions run in the precision of the config."""
-    if precision == "float32":
-        return contextlib.nullcontext()
-    # Each weight is used once a step, and a cache of casts must not outlive the graph that made them.
-    return torch.autocast(device.type, dtype=getattr(torch, precision), cache_enabled=False)
 
 
 def choose_engine(engine: str, device: torch.device) -> str:
@@ -105,7 +91,14 @@ class GradientStep:
             token_ids, lengths = self._data.targets(indices, num_tokens=shape.num_tokens)
             view = self._data.view(indices, shape.window, self._augmentation)
         with record_function("i2l: forward"):
-            output = self._forward(view.pixels, token_ids, lengths, shape)
+            output = self._model.training_pass(
+                view.pixels,
+                token_ids,
+                lengths,
+                window=shape.window,
+                precision=self._precision,
+                fast=self._fast,
+            )
             covered = self._covered(indices, view, shape.num_tokens) if self._objective.guidance else None
             result = self._model.loss(output, token_ids, lengths, objective=self._objective, covered=covered)
         with record_function("i2l: backward"):
@@ -123,21 +116,6 @@ class GradientStep:
                 ((predicted == token_ids) & mask).sum() / lengths.sum(),
             )
             return GradientResult(torch.stack([part.detach().float() for part in parts]), predicted)
-
-    def _forward(
-        self, pixels: Tensor, token_ids: Tensor, lengths: Tensor, shape: BatchShape
-    ) -> NetworkOutput:
-        if isinstance(self._model, Pinpoint):
-            with autocast(pixels.device, self._precision):
-                return self._model.read_part(pixels, token_ids)
-        assert isinstance(self._model, Recognizer)
-        if self._fast:
-            dtype: torch.dtype = getattr(torch, self._precision)
-            return fast_forward(self._model, pixels, token_ids, window=shape.window, dtype=dtype)
-        with autocast(pixels.device, self._precision):
-            canvases = place_window(pixels, shape.window, canvas_shape=self._data.canvas_shape)
-            output: NetworkOutput = self._model(canvases, token_ids, lengths)
-        return output
 
     def _covered(self, indices: Tensor, view: View, num_tokens: int) -> Tensor:
         boxes = self._data.boxes(indices, num_tokens=num_tokens)
@@ -275,7 +253,7 @@ class Trainer:
         return StepResult(shape, batch.indices, indices, learning_rate, norm, computed)
 
     def weights(self) -> dict[str, Tensor]:
-        """Give the weights to read with: the averaged ones, if the run averages."""
+        """Return the weights to read with: the averaged ones, if the run averages."""
         weights: dict[str, Tensor] = dict(self.model.state_dict())
         if self.average is not None:
             names = [name for name, _ in self.model.named_parameters()]
@@ -283,7 +261,7 @@ class Trainer:
         return weights
 
     def state(self) -> dict[str, Any]:
-        """Give what resuming needs beside `weights`; every process must call this."""
+        """Return what resuming needs beside `weights`; every process must call this."""
         random = {"cpu": torch.get_rng_state()}
         if self._processes.device.type == "cuda":
             random["cuda"] = torch.cuda.get_rng_state(self._processes.device)
@@ -356,7 +334,7 @@ class Trainer:
 
 
 def _with_more_rows(weight: Tensor, own: Tensor | None, *, num_rows: int) -> Tensor:
-    """Give a weight with a row for each token the rows of new tokens from the network's own."""
+    """Extend a weight that has a row for each token by the network's own rows of new tokens."""
     if own is None or len(weight.shape) == 0 or len(weight) != num_rows or own.shape[1:] != weight.shape[1:]:
         return weight
     return torch.cat([weight.to(own.device), own[num_rows:]])
@@ -369,9 +347,9 @@ def changed_settings(checkpoint: Checkpoint, config: RunConfig) -> dict[str, str
     """
     changed = {}
     for section, fields in config.to_dict().items():
-        earlier = SECTIONS[section].from_dict(checkpoint.config[section]).to_dict()
+        earlier = read_section(section, checkpoint.config[section]).to_dict()
         for name, now in fields.items():
-            before = earlier[name]
+            before = earlier.get(name)  # None: a setting of another network
             if before != now:
                 changed[f"{section}.{name}"] = f"{section}.{name} was {before}, is now {now}"
     return changed

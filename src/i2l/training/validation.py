@@ -1,8 +1,7 @@
-"""Judging a model by what it reads: decoding on the device, scores over a split, attention pictures.
+"""Judging a model in training by what it reads: decoding on the device, scores, pictures of attention.
 
-Scores of token ids against their targets, for thousands of formulas at once and on any device.
-
-Ids come padded: (N, T) integers, each row ended by its first eos (0). Everything from there on is ignored.
+Scores compare token ids with their targets, for thousands of formulas at once and on any device. Ids come
+padded: (N, T) integers, each row ended by its first eos (0). Everything from there on is ignored.
 """
 
 import math
@@ -50,7 +49,7 @@ def score_formulas(predicted: Tensor, target: Tensor) -> ScoreResult:
 
 
 def formula_lengths(token_ids: Tensor) -> Tensor:
-    """Give the number of ids before the first eos of each row."""
+    """Count the ids before the first eos of each row."""
     return (token_ids != EOS_ID).cumprod(dim=1).sum(dim=1)
 
 

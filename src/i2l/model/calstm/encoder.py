@@ -81,7 +81,7 @@ class Encoder(nn.Module):
         )
 
     def kernels(self, dtype: torch.dtype) -> tuple[list[Tensor], list[Tensor]]:
-        """Give the kernels in the type they multiply in, channels last, and the biases as they are."""
+        """Return the kernels in the type they multiply in, channels last, and the biases as they are."""
         layers = cast(Iterable[nn.Conv2d], self.convolutions)
         kernels = [layer.weight.to(dtype, memory_format=torch.channels_last) for layer in layers]
         return kernels, [cast(Tensor, layer.bias) for layer in layers]
@@ -133,7 +133,7 @@ def pool_and_paste(
 def pool_and_paste_backward(
     grad: Tensor, grid: Tensor, choice: Tensor, top: int, left: int
 ) -> tuple[Tensor, Tensor]:
-    """Give the gradients of ``raw`` (B, 2h, 2w, C) and ``bias`` (C,) from that of the grid (B, R, S, C)."""
+    """Compute the gradients of ``raw`` (B, 2h, 2w, C) and ``bias`` (C,) from the grid's, (B, R, S, C)."""
     if grad.is_cuda:
         from i2l.model.calstm import triton_kernels
 
@@ -148,7 +148,7 @@ def pool_and_paste_backward(
 
 
 def background_backward(grad: Tensor, rows: tuple[int, int], columns: tuple[int, int]) -> Tensor:
-    """Give the gradient of the background (R, S, C): the batch's sum, zero where something was pasted."""
+    """Compute the gradient of the background (R, S, C): the batch's sum, zero where something was pasted."""
     (top, bottom), (left, right) = rows, columns
     total = torch.zeros_like(grad[0])
     total[:top] = grad[:, :top].sum(0)
@@ -196,7 +196,7 @@ def first_layer_backward(
     top: int,
     left: int,
 ) -> tuple[Tensor, Tensor]:
-    """Give the gradients of ``kernel`` (C, 1, 3, 3) and ``bias`` (C,) from that of the grid."""
+    """Compute the gradients of ``kernel`` (C, 1, 3, 3) and ``bias`` (C,) from that of the grid."""
     if grad.is_cuda:
         from i2l.model.calstm import triton_kernels
 
@@ -215,7 +215,7 @@ Span = tuple[int, int]
 
 
 def seen_spans(start_px: int, size_px: int, total_px: int, layers: int) -> list[Span]:
-    """Give along one axis, for the pixels and after each layer, the positions that have seen the window."""
+    """Find along one axis, for the pixels and after each layer, the positions that have seen the window."""
     first, last, total = start_px, start_px + size_px, total_px
     spans = [(first, last)]
     for _ in range(layers):
@@ -226,13 +226,13 @@ def seen_spans(start_px: int, size_px: int, total_px: int, layers: int) -> list[
 
 
 def read_span(seen_next: Span) -> Span:
-    """Give the positions that the next layer reads to compute its own; they may reach beyond the canvas."""
+    """Find the positions that the next layer reads to compute its own; they may reach beyond the canvas."""
     return 2 * seen_next[0] - 1, 2 * seen_next[1] + 1
 
 
 @cache
 def selection(span: Span, total: int, small: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Give the matrix that picks, from a small blank grid, the values of a large one: (span, small).
+    """Make the matrix that picks, from a small blank grid, the values of a large one: (span, small).
 
     A product with it, not an index: its gradient is a product too, and needs no atomic additions. A position
     outside the canvas picks nothing, and so is zero. Cached, since it may not be made while a CUDA graph is
@@ -248,7 +248,7 @@ def selection(span: Span, total: int, small: int, dtype: torch.dtype, device: to
 
 
 def spread(blank: Tensor, rows: Span, columns: Span, shape: tuple[int, int]) -> Tensor:
-    """Give the part of a large blank grid, (R, S, C), from a small one, (r, s, C)."""
+    """Make the part of a large blank grid, (R, S, C), from a small one, (r, s, C)."""
     small_rows, small_columns, channels = blank.shape
     pick_rows = selection(rows, shape[0], small_rows, blank.dtype, blank.device)
     pick_columns = selection(columns, shape[1], small_columns, blank.dtype, blank.device)
@@ -257,7 +257,7 @@ def spread(blank: Tensor, rows: Span, columns: Span, shape: tuple[int, int]) -> 
 
 
 def blank_grids(kernels: list[Tensor], biases: list[Tensor], area: tuple[int, int]) -> list[Tensor]:
-    """Encode a blank canvas of at most 3 x 3 cells; give the grid after each layer, (rows, columns, C)."""
+    """Encode a blank canvas of at most 3 x 3 cells: the grid after each layer, (rows, columns, C)."""
     cell_px = 2 ** len(kernels)
     height, width = (min(size, 3 * cell_px) for size in area)
     grid = kernels[0].new_full((1, 1, height + 2, width + 2), 0.5)
@@ -330,7 +330,7 @@ def _margins(seen: list[Span]) -> tuple[int, int]:
 def encode_windows(
     encoder: Encoder, pixels: Tensor, *, window: Window, area: tuple[int, int], dtype: torch.dtype
 ) -> Tensor:
-    """Give the features of whole canvases from the window that holds their ink.
+    """Compute the features of whole canvases from the window that holds their ink.
 
     Args:
         encoder: its weights are used, and get their gradients.

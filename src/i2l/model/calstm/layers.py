@@ -60,7 +60,7 @@ class FullAttention(nn.Module):
         return prepared
 
     def forward(self, prepared: Tensor, hidden: Tensor) -> Tensor:
-        """Give the attention (B * k, L) for the states (B * k, n) of k hypotheses per image."""
+        """Compute the attention (B * k, L) for the states (B * k, n) of k hypotheses per image."""
         state = self.state(hidden).unflatten(0, (prepared.shape[0], -1))  # (B, k, units)
         first = torch.tanh(prepared.unsqueeze(1) + state).flatten(0, 1)
         return torch.softmax(self.score(torch.tanh(self.hidden(first))), dim=1)
@@ -84,7 +84,7 @@ class SharedAttention(nn.Module):
         return prepared
 
     def forward(self, prepared: Tensor, hidden: Tensor) -> Tensor:
-        """Give the attention (B * k, L) for the states (B * k, n) of k hypotheses per image."""
+        """Compute the attention (B * k, L) for the states (B * k, n) of k hypotheses per image."""
         state = self.state(hidden).unflatten(0, (prepared.shape[0], -1))  # (B, k, units)
         first = torch.tanh(prepared.unsqueeze(1) + state.unsqueeze(2)).flatten(0, 1)  # (B * k, L, units)
         return torch.softmax(self.score(torch.tanh(self.hidden(first))).squeeze(2), dim=1)
@@ -180,7 +180,7 @@ class InitModel(nn.Module):
         self.parts = nn.ModuleList(linear(hidden_units, units) for _ in self.state_names)
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
-        """Give each part of the state, (B, n), from the features (B, L, D)."""
+        """Compute each part of the state, (B, n), from the features (B, L, D)."""
         hidden = torch.tanh(self.hidden(features.flatten(1)))
         return {
             name: torch.tanh(part(hidden)) for name, part in zip(self.state_names, self.parts, strict=True)
@@ -200,7 +200,7 @@ class OutputLayer(nn.Module):
         self.score = linear(units, vocab_size)
 
     def forward(self, embedded: Tensor, output: Tensor, context: Tensor) -> Tensor:
-        """Give the logits (..., K) from (..., m), (..., n) and (..., D)."""
+        """Compute the logits (..., K) from (..., m), (..., n) and (..., D)."""
         first = torch.tanh(self.first(torch.cat([embedded, output, context], dim=-1)))
         logits: Tensor = self.score(torch.tanh(self.second(first)))
         return logits

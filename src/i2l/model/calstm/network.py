@@ -2,17 +2,23 @@
 
 import torch
 from torch import Tensor, nn
+from torch.export import Dim
 
-from i2l.config import ModelConfig
+from i2l.images.prepare import WHITE
+from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.encoder import Encoder
 from i2l.model.calstm.layers import CALSTM, CALSTMStack, InitModel, OutputLayer, glorot_
-from i2l.model.network import Network, NetworkOutput, shift_right
+from i2l.model.calstm.training_pass import fast_forward
+from i2l.model.network import ExportExample, Network, NetworkOutput, shift_right
+from i2l.model.windows import Window
 
 
 class Recognizer(Network):
     """I2L-NOPOOL, I2L-STRIPS and their variants."""
 
-    def __init__(self, config: ModelConfig, *, vocab_size: int) -> None:
+    config: CalstmConfig
+
+    def __init__(self, config: CalstmConfig, *, vocab_size: int) -> None:
         super().__init__(config, vocab_size=vocab_size)
         rows, columns = config.grid
         locations = rows * columns
@@ -67,7 +73,7 @@ class Recognizer(Network):
         return self.cell.prepare(features)
 
     def start(self, memory: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Give the state before the first step: each part (B, n)."""
+        """Return the state before the first step: each part (B, n)."""
         features = memory["features"]
         if self.init_model is not None:
             state: dict[str, Tensor] = self.init_model(features)
@@ -104,6 +110,41 @@ class Recognizer(Network):
             logits=torch.stack(all_logits, dim=1), attention=torch.stack(all_attention, dim=1)
         )
 
+    def training_pass(
+        self,
+        pixels: Tensor,
+        token_ids: Tensor,
+        lengths: Tensor,
+        *,
+        window: Window,
+        precision: str,
+        fast: bool,
+    ) -> NetworkOutput:
+        """Do as `forward`, from a window of the canvas; see `Network.training_pass`."""
+        if fast:
+            dtype: torch.dtype = getattr(torch, precision)
+            return fast_forward(self, pixels, token_ids, window=window, dtype=dtype)
+        return super().training_pass(
+            pixels, token_ids, lengths, window=window, precision=precision, fast=False
+        )
+
+    def export_encoder(self) -> nn.Module:
+        """Return the encoder that finds each location in the window or on a blank canvas."""
+        return _WindowEncoder(self)
+
+    @torch.no_grad()
+    def export_example(self) -> ExportExample:
+        """Return blank canvases; a window may have any size."""
+        pixels = torch.full((2, *self.config.canvas_shape), WHITE, dtype=torch.uint8)
+        memory = self.encode(pixels)
+        return ExportExample(
+            pixels=pixels,
+            cells=torch.arange(memory["features"].shape[1]),
+            memory=memory,
+            state=self.start(memory),
+            encoder_shapes=({0: Dim.DYNAMIC, 1: Dim.DYNAMIC, 2: Dim.DYNAMIC}, None),
+        )
+
     def regularized_parameters(self) -> list[nn.Parameter]:
         """The weights under L2: all kernels and the embedding; no bias, and nothing of the LSTMs."""
         return [
@@ -111,3 +152,21 @@ class Recognizer(Network):
             for name, parameter in self.named_parameters()
             if ".stack." not in name and not name.endswith("bias")
         ]
+
+
+class _WindowEncoder(nn.Module):
+    """Pixels of a window, and where each location finds its features, to memory and first state."""
+
+    def __init__(self, model: Recognizer) -> None:
+        super().__init__()
+        self.model = model
+        canvas = torch.full((1, *model.config.canvas_shape), WHITE, dtype=torch.uint8)
+        self.register_buffer("blank", model.encoder(canvas).flatten(1, 2))
+
+    def forward(self, pixels: Tensor, cells: Tensor) -> tuple[Tensor, ...]:
+        window = self.model.encoder(pixels).flatten(1, 2)
+        blank: Tensor = self.blank  # type: ignore[assignment]
+        features = torch.cat([window, blank.expand(window.shape[0], -1, -1)], dim=1)[:, cells]
+        memory = self.model.cell.prepare(features)
+        state = self.model.start(memory)
+        return (*memory.values(), *(state[name] for name in self.model.state_names))

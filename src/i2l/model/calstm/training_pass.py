@@ -6,22 +6,24 @@ Products are in ``dtype`` (bfloat16 on a GPU); cell states, softmax and loss sta
 """
 
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from i2l.config import ModelConfig
+from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.encoder import encode_windows
 from i2l.model.calstm.layers import CALSTM, FullAttention, PeepholeLSTM
-from i2l.model.calstm.network import Recognizer
 from i2l.model.calstm.unrolled import AttentionWeights, UnrolledInputs, aligned, run_unrolled
 from i2l.model.network import NetworkOutput, shift_right
 from i2l.model.windows import Window
 
+if TYPE_CHECKING:
+    from i2l.model.calstm.network import Recognizer
 
-def unrolls(config: ModelConfig) -> bool:
+
+def unrolls(config: CalstmConfig) -> bool:
     """Say whether the fast loop covers this model; the others take the plain loop after the fast encoder."""
     return (
         config.attention == "full"
@@ -32,7 +34,7 @@ def unrolls(config: ModelConfig) -> bool:
 
 
 def fast_forward(
-    model: Recognizer, pixels: Tensor, token_ids: Tensor, *, window: Window, dtype: torch.dtype
+    model: "Recognizer", pixels: Tensor, token_ids: Tensor, *, window: Window, dtype: torch.dtype
 ) -> NetworkOutput:
     """Score each target given the true words before it, as `Recognizer.forward`.
 
@@ -105,7 +107,9 @@ class _PackKernels(torch.autograd.Function):
         return inputs, recurrent, None
 
 
-def _loop_inputs(model: Recognizer, features: Tensor, embedded: Tensor, dtype: torch.dtype) -> UnrolledInputs:
+def _loop_inputs(
+    model: "Recognizer", features: Tensor, embedded: Tensor, dtype: torch.dtype
+) -> UnrolledInputs:
     """Put what the loop reads into its form."""
     cell = cast(CALSTM, model.cell)
     attention = cast(FullAttention, cell.attention)
@@ -138,7 +142,7 @@ def _loop_inputs(model: Recognizer, features: Tensor, embedded: Tensor, dtype: t
     )
 
 
-def _upward_factors(model: Recognizer, embedded: Tensor, units: int) -> Tensor | None:
+def _upward_factors(model: "Recognizer", embedded: Tensor, units: int) -> Tensor | None:
     """Dropout's factors of what each layer but the top one hands upwards at every step."""
     dropout, layers = model.config.dropout, model.config.lstm_layers
     if not (dropout and model.training and layers > 1):
@@ -146,7 +150,7 @@ def _upward_factors(model: Recognizer, embedded: Tensor, units: int) -> Tensor |
     return functional.dropout(embedded.new_ones(layers - 1, *embedded.shape[:2], units), dropout)
 
 
-def _initial_state(model: Recognizer, features: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+def _initial_state(model: "Recognizer", features: Tensor) -> tuple[list[Tensor], list[Tensor]]:
     """Hidden and cell state per layer before the first step, (B, aligned n) each, in the parameters' type."""
     wide = model.embedding.weight.dtype
     names = model.cell.state_names
@@ -163,7 +167,7 @@ def _initial_state(model: Recognizer, features: Tensor) -> tuple[list[Tensor], l
     return [state[f"hidden{q}"] for q in layers], [state[f"cell{q}"] for q in layers]
 
 
-def _score(model: Recognizer, embedded: Tensor, output: Tensor, context: Tensor) -> Tensor:
+def _score(model: "Recognizer", embedded: Tensor, output: Tensor, context: Tensor) -> Tensor:
     """The output layer for all steps: its first kernel in three parts, so that nothing is concatenated."""
     layer = model.output.first
     inputs = [part.flatten(0, 1) for part in (embedded, output, context)]

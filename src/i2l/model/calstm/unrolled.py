@@ -244,7 +244,7 @@ def lstm_backward(
 
 
 def lstm_sums_backward(grad_sums: Tensor, cells: Tensor) -> tuple[Tensor, Tensor]:
-    """Give the gradients of bias (4n,) and peepholes (3, n), over all steps at once.
+    """Compute the gradients of bias (4n,) and peepholes (3, n), over all steps at once.
 
     Args:
         grad_sums: (T, B, 4n)

@@ -1,22 +1,17 @@
-"""Pixels to a grid of feature vectors by residual convolutions that see near the ink only.
-
-After every layer whatever is further than a few pixels from ink is set to zero, which is also what a
-convolution finds beyond the edge. So an image has the same features on any canvas that holds it, and there is
-no background to read: cells without ink take no part in attention.
-
-The transformer decoder: layers that work on all steps at once in training, and on one step in decoding.
-
-What a layer needs of earlier steps are its keys and values: the state. Before the first step that is one
-empty place, all zeros, which every step may also look at. What it needs of the image are keys and values too,
-computed once.
-
-The last layer looks at the image with a single head, and that is the attention the network reports: all that
-it adds to the decision comes from there.
-
-The network of the preset `pinpoint`: residual grid encoder, places in the plane, transformer decoder.
+"""The network of the preset `pinpoint`: residual convolutions near the ink, then a transformer decoder.
 
 The grid lies on the canvas as that of the paper's networks does, with cells of 16 pixels, and images are
 centred on it in the same way; but only the part around the ink is computed, and only cells near ink are read.
+
+Encoder: after every layer whatever is further than a few pixels from ink is set to zero, which is also what a
+convolution finds beyond the edge. So an image has the same features on any canvas that holds it, and there is
+no background to read: cells without ink take no part in attention.
+
+Decoder: its layers work on all steps at once in training, and on one step in decoding. What a layer needs of
+earlier steps are its keys and values: the state. Before the first step that is one empty place, all zeros,
+which every step may also look at. What it needs of the image are keys and values too, computed once. The last
+layer looks at the image with a single head, and that is the attention the network reports: all that it adds
+to the decision comes from there.
 """
 
 import math
@@ -25,11 +20,13 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.export import Dim
 from torch.nn import functional
 
-from i2l.config import ModelConfig
-from i2l.images.prepare import FAINT, FRAME_PX
-from i2l.model.network import Network, NetworkOutput, shift_right
+from i2l.images.prepare import FAINT, FRAME_PX, WHITE
+from i2l.model.network import ExportExample, Network, NetworkOutput, autocast, shift_right
+from i2l.model.pinpoint.config import PinpointConfig
+from i2l.model.windows import Window
 
 HALVING_KERNEL, BLOCK_KERNEL = 4, 3  # an even one, so that a cell stands in the middle of what it sees
 EXPANSION = 2
@@ -112,8 +109,9 @@ class GridEncoder(nn.Module):
 
 
 FEEDFORWARD = 4  # times the units
-MAX_STEPS = 1024
-FAR = -1e4  # the score of a cell without ink
+BLANK_SCORE = -1e4  # added to the attention score of a cell that is not near ink: it gets a share of zero
+EXAMPLE_CELLS = 3, 5  # rows and columns of the window that export traces the network with
+EXAMPLE_STEPS = 4
 
 
 def wave_positions(places: Tensor, units: int) -> Tensor:
@@ -132,7 +130,7 @@ def split_heads(values: Tensor, heads: int) -> Tensor:
 def attend(
     queries: Tensor, keys: Tensor, values: Tensor, scores: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Give what queries find, (B, heads, Q, d), and where, (B, heads, Q, N).
+    """Return what queries find, (B, heads, Q, d), and where, (B, heads, Q, N).
 
     For few queries: exported, it needs no transposed copy of the keys, as torch's own attention does.
     """
@@ -237,7 +235,15 @@ class Decoder(nn.Module):
     """All layers, with the words at one end and their scores at the other."""
 
     def __init__(
-        self, *, units: int, layers: int, heads: int, shared_heads: int, vocab_size: int, dropout: float
+        self,
+        *,
+        units: int,
+        layers: int,
+        heads: int,
+        shared_heads: int,
+        vocab_size: int,
+        max_steps: int,
+        dropout: float,
     ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, units)
@@ -257,14 +263,14 @@ class Decoder(nn.Module):
         self.norm = nn.LayerNorm(units)
         self.score = nn.Linear(units, vocab_size)
         self.dropout = nn.Dropout(dropout)
-        self.register_buffer("positions", wave_positions(torch.arange(MAX_STEPS), units), persistent=False)
+        self.register_buffer("positions", wave_positions(torch.arange(max_steps), units), persistent=False)
 
     def each_layer(self) -> list[DecoderLayer]:
-        """Give the layers, first to last."""
+        """Return the layers, first to last."""
         return list(cast(Iterable[DecoderLayer], self.layers))
 
     def prepare(self, image: Tensor) -> dict[str, Tensor]:
-        """Give keys and values of the image for each layer, (B, heads, N, ...), from (B, N, d)."""
+        """Compute keys and values of the image for each layer, (B, heads, N, ...), from (B, N, d)."""
         layers = self.each_layer()
         prepared = {}
         for name, project in (("keys", self.image_keys), ("values", self.image_values)):
@@ -273,7 +279,7 @@ class Decoder(nn.Module):
         return prepared
 
     def start(self, rows: int, like: Tensor) -> dict[str, Tensor]:
-        """Give the empty place before the first step: keys and values of each layer."""
+        """Return the empty place before the first step: keys and values of each layer."""
         empty = {}
         for index, layer in enumerate(self.each_layer()):
             shape = rows, layer.shared_heads, 1, layer.shared_units // layer.shared_heads
@@ -300,7 +306,7 @@ class Decoder(nn.Module):
         seen = None
         if steps > 1:
             seen = torch.ones(steps, before + steps, dtype=torch.bool, device=near.device).tril(before)
-        scores = FAR * (1 - near)
+        scores = BLANK_SCORE * (1 - near)
         new_past: dict[str, Tensor] = {}
         attention: Tensor | None = None
         for index, layer in enumerate(self.each_layer()):
@@ -315,7 +321,9 @@ class Decoder(nn.Module):
 class Pinpoint(Network):
     """A small network with a fine grid, whose last look at the image is its attention."""
 
-    def __init__(self, config: ModelConfig, *, vocab_size: int) -> None:
+    config: PinpointConfig
+
+    def __init__(self, config: PinpointConfig, *, vocab_size: int) -> None:
         super().__init__(config, vocab_size=vocab_size)
         units = config.decoder_units
         self.encoder = GridEncoder(channels=config.channels, depths=config.depths, reach_px=config.reach_px)
@@ -327,6 +335,7 @@ class Pinpoint(Network):
             heads=config.decoder_heads,
             shared_heads=config.decoder_shared_heads,
             vocab_size=vocab_size,
+            max_steps=config.max_steps,
             dropout=config.dropout,
         )
 
@@ -380,7 +389,7 @@ class Pinpoint(Network):
         return torch.cat([rows.unsqueeze(2).expand(shape), columns.unsqueeze(1).expand(shape)], dim=3)
 
     def start(self, memory: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Give the empty place before the first step."""
+        """Return the empty place before the first step."""
         near = memory["near"]
         return self.decoder.start(near.shape[0], near)
 
@@ -410,6 +419,47 @@ class Pinpoint(Network):
         logits, _, attention = self.decoder(shift_right(token_ids), start, memory, memory["near"])
         return NetworkOutput(logits=logits, attention=attention.unflatten(2, (rows, columns)))
 
+    def training_pass(
+        self,
+        pixels: Tensor,
+        token_ids: Tensor,
+        lengths: Tensor,
+        *,
+        window: Window,
+        precision: str,
+        fast: bool,
+    ) -> NetworkOutput:
+        """Read the window alone, whose cells are the attention's: the fastest way is the plainest."""
+        with autocast(pixels.device, precision):
+            return self.read_part(pixels, token_ids)
+
+    def export_encoder(self) -> nn.Module:
+        """Return the encoder of any window whose edges are edges of cells."""
+        return _PartEncoder(self)
+
+    @torch.no_grad()
+    def export_example(self) -> ExportExample:
+        """Return blank windows, as after some steps: a size of one would be taken for a fixed one."""
+        cell_px, (rows, columns) = self.config.cell_px, EXAMPLE_CELLS
+        pixels = torch.full((2, rows * cell_px, columns * cell_px), WHITE, dtype=torch.uint8)
+        cells = torch.arange(rows * columns)
+        memory = self.remember(pixels, cells)
+        state = {name: part.repeat(1, 1, EXAMPLE_STEPS, 1) for name, part in self.start(memory).items()}
+        sides = (
+            cell_px * Dim(name, max=max(size, example + 1))
+            for name, size, example in zip(("rows", "columns"), self.config.grid, EXAMPLE_CELLS, strict=True)
+        )
+        any_cells = Dim("cells")
+        return ExportExample(
+            pixels=pixels,
+            cells=cells,
+            memory=memory,
+            state=state,
+            encoder_shapes=({0: Dim.DYNAMIC, 1: next(sides), 2: next(sides)}, {0: Dim.DYNAMIC}),
+            memory_shapes={name: {2 if part.dim() == 4 else 1: any_cells} for name, part in memory.items()},
+            state_shape={3: Dim("steps")},
+        )
+
     def regularized_parameters(self) -> list[nn.Parameter]:
         """All matrices and kernels; no bias, no gain of a normalisation, no embedding."""
         return [
@@ -417,3 +467,16 @@ class Pinpoint(Network):
             for name, parameter in self.named_parameters()
             if parameter.dim() > 1 and "embedding" not in name
         ]
+
+
+class _PartEncoder(nn.Module):
+    """Pixels of a part of the canvas, and the number of each of its cells, to memory and first state."""
+
+    def __init__(self, model: Pinpoint) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixels: Tensor, cells: Tensor) -> tuple[Tensor, ...]:
+        memory = self.model.remember(pixels, cells)
+        state = self.model.start(memory)
+        return (*memory.values(), *(state[name] for name in self.model.state_names))
