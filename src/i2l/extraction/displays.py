@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from i2l.formulas.commands import ENVIRONMENTS
+
 # One formula; it is written without its environment.
-SINGLE: Final = frozenset(["equation", "displaymath", "dmath", "math"])
+SINGLE: Final = frozenset(name for name, known in ENVIRONMENTS.items() if known.holds == "formula")
 # Several lines; the environment says how they stand to each other.
-LINES: Final = frozenset(
-    ["align", "flalign", "alignat", "xalignat", "xxalignat", "gather", "multline", "eqnarray"]
-)
+LINES: Final = frozenset(name for name, known in ENVIRONMENTS.items() if known.holds == "lines")
 MAX_CHARACTERS: Final = 20_000  # a longer one has lost its end
 UNCLOSED: Final = "unclosed"
 

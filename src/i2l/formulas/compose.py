@@ -1,14 +1,13 @@
-"""Displays put together from single formulas: several lines, matrices, cases, words, and rare signs.
+"""Formulas made from formulas: displays of several lines, matrices, cases, words and rare signs; short parts.
 
 Lists of formulas hold few displays of several lines, and most signs of amssymb hardly ever. Real formulas are
 cut at their relations and set under each other as authors do it, their parts become entries of matrices, and
 rare signs take the place of common ones of their class. Neighbours in a list mostly come from one paper, so
-that lines of one display look as if they belonged together. The same seed gives the same displays.
-
-Short formulas cut out of long ones: numerators, scripts, sides of equations, a letter with its index.
+lines of one display look as if they belonged together. The same seed gives the same displays.
 
 Collections of displayed formulas hold nothing shorter than about five tokens, and a model that has never seen
-a letter by itself reads one as an array. People ask for a single letter often.
+a letter by itself reads one as an array. People ask for a single letter often, so short formulas are cut out
+of long ones: numerators, scripts, sides of equations, a letter with its index.
 """
 
 import random
@@ -26,11 +25,9 @@ from i2l.formulas.spelling import without_outer_space
 _NO_FORMULA: Final = frozenset(
     {r"\begin{array}", r"\operatorname", r"\operatorname*", r"\hspace", r"\hspace*", r"\vspace", r"\kern"}
 )
-_RELATIONS: Final = (
-    *("=", "<", ">", r"\leq", r"\geq", r"\le", r"\ge", r"\neq", r"\ne", r"\equiv", r"\sim", r"\simeq"),
-    *(r"\approx", r"\cong", r"\to", r"\rightarrow", r"\Rightarrow", r"\in", r"\subset", r"\subseteq"),
-)
-_SEPARATORS: Final = frozenset({*_RELATIONS, ",", ";", ":", "&", r"\\", r"\quad", r"\qquad"})
+_CUTS: Final = commands.names_of(lambda command: "cuts" in command.sign)
+# Lists of formulas from before there was one name for a sign have the others too.
+_SEPARATORS: Final = _CUTS | {name for name, kept in commands.ALIASES.items() if kept in _CUTS}
 _SCRIPTS: Final = frozenset("_^")
 
 
@@ -302,9 +299,7 @@ class Composer:
         elif chance.random() < 0.1:
             name = "smallmatrix"
         body = rf"\begin{{{name}}} {body} \end{{{name}}}"
-        left, right = chance.choices(
-            [*commands.FENCES[:3], *commands.FENCES[6:8], ("", "")], [8, 8, 1, 3, 1, 1]
-        )[0]
+        left, right = chance.choices([*commands.MATRIX_FENCES.values(), ("", "")], [8, 8, 1, 3, 1, 1])[0]
         return rf"\left{left} {body} \right{right}" if left else body
 
     def matrices(self) -> str:
@@ -348,7 +343,7 @@ class Composer:
                 rf"\underbrace {{ {part} }} _ {{ {said} }}",
                 rf"\overbrace {{ {part} }} ^ {{ {said} }}",
                 rf"\boxed {{ {part} }}",
-                rf"{chance.choice(commands.ACCENTS[-3:])} {{ {part} }}",
+                rf"{chance.choice(commands.STROKES)} {{ {part} }}",
                 rf"A {chance.choice(commands.STRETCHED_ARROWS)} {{ {self.entry()} }} B",
                 rf"A {chance.choice(commands.STRETCHED_ARROWS[:3])} [ {self.entry()} ] "
                 rf"{{ {self.words()} }} B",
@@ -393,21 +388,24 @@ class Composer:
         if kind < 0.55 or len(letter) > 1:
             return self.chance.choice(commands.LETTERS)
         if kind < 0.75:
-            return rf"{self.chance.choice(commands.ACCENTS[:13])} {{ {letter} }}"
+            return rf"{self.chance.choice(commands.NARROW_ACCENT_SIGNS)} {{ {letter} }}"
         if kind < 0.8:
-            wide = self.chance.choice(commands.ACCENTS[13:23])
+            wide = self.chance.choice(commands.WIDE_ACCENT_SIGNS)
             return rf"{wide} {{ {letter} {self.chance.choice('ABCabcxyz')} }}"
         alphabet = self.chance.choice(commands.ALPHABETS)
         capital = alphabet in (r"\mathbb", r"\mathcal", r"\mathscr")
         return rf"{alphabet} {{ {letter.upper() if capital else letter} }}"
 
 
-_COMMON_RELATIONS: Final = frozenset(
-    {"=", r"\leq", r"\geq", r"\to", r"\in", r"\sim", r"\equiv", "<", ">", r"\subset"}
-)
-_COMMON_BINARIES: Final = frozenset({"+", "-", r"\cdot", r"\times", r"\otimes", r"\wedge", r"\cup", r"\cap"})
-_COMMON_OPERATORS: Final = frozenset({r"\sum", r"\int", r"\prod"})
-_GREEK: Final = frozenset(commands.LETTERS[:40])
+def _common(*words: str) -> frozenset[str]:
+    return commands.names_of(lambda c: "common" in c.sign and not c.sign.isdisjoint(words))
+
+
+_COMMON_RELATIONS: Final = _common("relation", "arrow")
+_COMMON_BINARIES: Final = _common("binary")
+_COMMON_OPERATORS: Final = _common("operator")
+# The capital omega is never replaced: it was left out once, and a seed is to compose what it always has.
+_GREEK: Final = commands.GREEK - {r"\Omega"}
 _KINDS: Final[tuple[tuple[Maker, float], ...]] = (
     (Composer.aligned, 32),
     (Composer.gathered, 10),

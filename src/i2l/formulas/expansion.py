@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from i2l.formulas.commands import STYLE_SWITCHES
 from i2l.formulas.lexer import MAX_CHARACTERS, FormulaError
 from i2l.formulas.macros import (
     NO_VALUE,
@@ -48,12 +49,6 @@ _CONDITIONS_OF_PACKAGES: Final = frozenset(
     ]
 )
 _UNDEFINED: Final = frozenset([r"\undefined", r"\@undefined"])
-_STYLES: Final = {
-    r"\displaystyle": 0,
-    r"\textstyle": 1,
-    r"\scriptstyle": 2,
-    r"\scriptscriptstyle": 3,
-}
 
 
 def opens_condition(text: str) -> bool:
@@ -182,8 +177,8 @@ class Gullet:
             text = piece.text
             if text.isspace():
                 continue
-            if depth == 0 and text in _STYLES:
-                return min(3, _STYLES[text] + scripts)
+            if depth == 0 and text in STYLE_SWITCHES:
+                return min(3, STYLE_SWITCHES[text] + scripts)
             if adjacent and text in "^_":
                 scripts += 1
             adjacent = text == "{" and depth == 0

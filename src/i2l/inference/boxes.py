@@ -20,7 +20,7 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 
 from i2l.config import ModelConfig
-from i2l.formulas.commands import STRUCTURAL
+from i2l.formulas.commands import STRUCTURAL, names_of
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
 from i2l.images.canvas import FRAME_PX, WHITE, centre
@@ -182,7 +182,7 @@ def attention_centres(
 MUCH: Final = 0.02  # of the ink; one of 2,559 validation images had more, and it was misread (docs/LOG.md)
 _LOOKED: Final = 0.1  # of a token's attention, for its cell to count as looked at
 # Each draws a row of letters and is looked at in one place: with one of them nothing can be said.
-_WORDS: Final = frozenset({r"\pmod", r"\bmod", r"\mod", r"\pod"})
+_WORDS: Final = names_of(lambda command: command.kind == "modulo")
 
 _Integers = npt.NDArray[np.int64]
 _Span = tuple[_Integers, _Integers]  # first, and one beyond the last

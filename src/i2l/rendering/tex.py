@@ -29,6 +29,7 @@ from secrets import token_hex
 from typing import Final
 
 from i2l.errors import I2LError
+from i2l.formulas import commands
 from i2l.rendering.isolation import IsolationError
 from i2l.rendering.sandbox import TexRunResult, run_pdflatex, try_pdfs
 from i2l.rendering.styles import PAPER, Style, preamble
@@ -38,9 +39,9 @@ ROOMY_MARGIN_BP: Final = 360
 MAX_SIDE_PT: Final = 4000  # of a formula; at 300 dpi that is 16,600 px
 
 # Ink may lie far outside the box that TeX knows of: such formulas get a page with room around them.
+_STRAYING: Final = "|".join(sorted(name[1:] for name in commands.names_of(lambda command: command.strays)))
 _STRAYS: Final = re.compile(
-    r"\\(?:llap|rlap|clap|math[lrc]lap|smash|raise|lower|raisebox|makebox|framebox|lefteqn|skew|ooalign)"
-    r"(?![A-Za-z])|skip[ {]*-|kern[ {]*-|space\*?[ {]*-|(?:\\!.{0,9}){6}|\\hss"
+    rf"\\(?:{_STRAYING})(?![A-Za-z])|skip[ {{]*-|kern[ {{]*-|space\*?[ {{]*-|(?:\\!.{{0,9}}){{6}}"
 )
 
 _MACROS: Final = r"""
@@ -173,56 +174,17 @@ def picture_line(key: int) -> str:
     return f"\\itlpicture{{{key}}}"
 
 
-# Macros and primitives that only draw. Symbols that TeX defines by \mathchardef need no entry.
-_TAME_NAMES: Final = """
-    frac dfrac tfrac cfrac genfrac over atop above choose brace brack binom dbinom tbinom sqrt root of
-    surd stackrel buildrel overset underset substack sideset overline underline overbrace underbrace
-    overrightarrow overleftarrow overleftrightarrow underrightarrow underleftarrow underleftrightarrow
-    widehat widetilde hat tilde bar vec dot ddot dddot ddddot acute grave breve check mathring
-    xrightarrow xleftarrow xleftrightarrow xRightarrow xLeftarrow xLeftrightarrow xmapsto
-    xhookrightarrow xhookleftarrow xrightharpoonup xleftharpoonup xrightleftharpoons cancel bcancel
-    xcancel coloneqq Coloneqq eqqcolon dblcolon vcentcolon circledR yen maltese mathllap mathrlap
-    mathclap skew boxed fbox framebox makebox raisebox rule smash phantom hphantom vphantom strut
-    mathstrut llap rlap clap lefteqn ooalign left right middle big Big bigg Bigg bigl Bigl biggl Biggl
-    bigr Bigr biggr Biggr bigm Bigm biggm Biggm langle rangle lbrace rbrace lbrack rbrack lceil rceil
-    lfloor rfloor lgroup rgroup lmoustache rmoustache vert Vert lvert rvert lVert rVert arrowvert
-    Arrowvert bracevert backslash uparrow downarrow updownarrow Uparrow Downarrow Updownarrow ulcorner
-    urcorner llcorner lrcorner operatorname operatornamewithlimits mathop mathbin mathrel mathord
-    mathopen mathclose mathpunct mathinner limits nolimits displaylimits sum prod coprod int oint iint
-    iiint iiiint idotsint bigcap bigcup bigvee bigwedge bigoplus bigotimes bigodot biguplus bigsqcup
-    arccos arcsin arctan arg cos cosh cot coth csc deg det dim exp gcd hom inf injlim ker lg lim liminf
-    limsup ln log max min Pr projlim sec sin sinh sup tan tanh varinjlim varliminf varlimsup varprojlim
-    bmod pmod pod mod And Join Longleftarrow Longleftrightarrow Longrightarrow bowtie cdots checkmark
-    colon cong dag dashleftarrow dashrightarrow ddag ddots dots dotsb dotsc dotsi dotsm dotso doteq hbar
-    hookleftarrow hookrightarrow iff impliedby implies ldots longleftarrow longleftrightarrow longmapsto
-    longrightarrow mapsto models ne neq not notin rightleftharpoons slash vdots lq rq sp sb prime relax
-    null empty mathrm mathit mathbf mathbb mathcal mathfrak mathscr mathsf mathtt mathnormal boldsymbol
-    bm pmb rm bf it sl sf tt sc cal mit em boldmath unboldmath bfseries itshape rmfamily sffamily
-    ttfamily mdseries upshape slshape scshape normalfont tiny scriptsize footnotesize small normalsize
-    large Large LARGE huge Huge displaystyle textstyle scriptstyle scriptscriptstyle text mbox hbox
-    textrm textbf textit textsf texttt textnormal textup textsc textsl textmd emph ensuremath AA aa AE
-    ae OE oe O o L l ss SS S P i j u v H c d b t pounds copyright textcircled quad qquad enspace enskip
-    thinspace medspace thickspace negthinspace negmedspace negthickspace space nobreakspace hspace
-    vspace hskip vskip kern mkern mskip hfil hfill hss vss vcenter raise lower smallskip medskip bigskip
-    allowbreak nobreak nolinebreak protect noindent hline cline vline multicolumn cr crcr noalign tag
-    nonumber notag matrix pmatrix cases
-"""
-_TAME_COMMANDS: Final = frozenset(_TAME_NAMES.split())
-_TAME_ENVIRONMENTS: Final = (
-    "array|tabular|[pbBvV]?matrix|smallmatrix|cases|aligned|alignedat|gathered|split|subarray"
-)
-_TAME_SYMBOLS: Final = frozenset(",;:!>{}|&%$#_-/\\'`^\"~=.* \t\n@+")
+# Commands that only draw. A sign that TeX defines by \mathchardef needs no word in the table: TeX is asked.
+_TAME: Final = commands.names_of(lambda command: command.tame and command.name[0] == "\\") - {"\\"}
+_TAME_COMMANDS: Final = frozenset(name[1:].rstrip("*") for name in _TAME if name[1:2].isalpha())
+_TAME_SYMBOLS: Final = frozenset(name[1:] for name in _TAME if not name[1:2].isalpha()) | {" ", "\t", "\n"}
+_TAME_ENVIRONMENTS: Final = "|".join(name for name, known in commands.ENVIRONMENTS.items() if known.tame)
 _MAX_CHARACTERS: Final = 50_000  # a long display with a mark before each token
 _MAX_DEPTH: Final = 40  # TeX dies at 255 groups, and each brace may open several
 _MAX_COLUMNS: Final = 200
 _MAX_COLUMN_CHARACTERS: Final = 2000
 # Commands that set their argument several times over, to choose one: nested, each multiplies the work.
-_MANIFOLD_NAMES: Final = """
-    text textrm textbf textit textsf texttt textnormal textup textsc textsl textmd emph smash phantom
-    hphantom vphantom bm boldsymbol pmb overset underset overrightarrow overleftarrow overleftrightarrow
-    underrightarrow underleftarrow underleftrightarrow sideset root
-"""
-_MANIFOLD: Final = frozenset(_MANIFOLD_NAMES.split())
+_MANIFOLD: Final = frozenset(name[1:] for name in commands.names_of(lambda command: command.manifold))
 _MAX_MANIFOLD: Final = 4  # nested: work of at most some hundred times
 
 # What TeX makes of the characters is sure only in printable ASCII and without ^^41 for A; a blank line ends
@@ -233,7 +195,11 @@ _ENVIRONMENT, _WORD, _SYMBOL = 2, 3, 4  # what the last group of a match is
 # What TeX counts up to must be written plainly, and be small.
 _COUNT: Final = r"\{\s*\d\s*\d?\s*\}"
 _BEFORE_COLUMNS: Final = {
-    **dict.fromkeys(("array", "tabular", "subarray"), re.compile(r"\s*(?:\[[^\]]{0,9}\]\s*)?(?=[{lcr])")),
+    **{
+        name: re.compile(r"\s*(?:\[[^\]]{0,9}\]\s*)?(?=[{lcr])")
+        for name, known in commands.ENVIRONMENTS.items()
+        if known.specification
+    },
     "multicolumn": re.compile(rf"\s*{_COUNT}\s*(?=\{{)"),
 }
 _COUNTED: Final = {
