@@ -86,7 +86,7 @@ class Command(NamedTuple):
 
     # The picture, and who else has it
     same_as: str = ""  # the one name that canonical formulas have for this picture
-    elsewhere: bool = False  # `same_as` is what KaTeX, MathJax, Wikipedia or old AMS-LaTeX mean by it, not TeX
+    elsewhere: bool = False  # TeX does not draw `same_as` for it: KaTeX, Wikipedia or old AMS-LaTeX mean that
     as_delimiter: str = ""  # the same after \left and \right, where more names are one
     glyph: str = ""  # another command that draws this glyph, if at another distance from its neighbours
     spelled: str = ""  # the LaTeX it stands for

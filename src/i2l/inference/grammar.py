@@ -331,8 +331,10 @@ def _bracket_in_row(state: State, items: Items) -> State | None:
     """At the start of a row `[` opens the gap that `\\\\` asks for, or the place of the whole box."""
     if items.rows:
         return push(Length("]"), state)
-    placed = state.replace(items._replace(fresh=False))
-    return push(Place(), placed) if commands.ENVIRONMENTS[items.owner].position else None
+    environment = commands.ENVIRONMENTS[items.owner]
+    if environment.specification or not environment.position:  # an array has its place before its columns
+        return None
+    return push(Place(), state.replace(items._replace(fresh=False)))
 
 
 def _begin(state: State, items: Items, name: str) -> State | None:
