@@ -69,7 +69,11 @@ def answers(folder: Path, *records: str) -> dict[str, object]:
     table.write_text(text, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run(
-        [sys.executable, "-c", QUESTIONS], capture_output=True, text=True, encoding="utf-8", env=environment
+        [sys.executable, "-c", QUESTIONS],
+        check=False,
+        capture_output=True,
+        encoding="utf-8",
+        env=environment,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
