@@ -390,7 +390,7 @@ class CanonicalPrinter:
 
 
 def node_name(node: Node) -> str:
-    """Give the command or symbol that a node is, or nothing."""
+    """Return the name of a node that is a command or a symbol, and nothing for any other."""
     return node.text if type(node) is Symbol else node.name if type(node) is Command else ""
 
 
@@ -408,7 +408,7 @@ def _limits_are_default(name: str, limits: str, style: int) -> bool:
 
 
 def _fraction(name: str, style: int) -> tuple[str, int]:
-    """Give the name to print for a fraction or binomial in a style, and the style of its parts."""
+    """Return the name by which a fraction or binomial is printed in a style, and the style of its parts."""
     kind = "binom" if name in commands.BINOMIALS else "frac"
     if name == r"\cfrac":
         return name, 0
@@ -428,7 +428,7 @@ def _argument_styles(name: str, count: int, style: int) -> list[int]:
 
 
 def _braced_length(node: Node) -> Length | None:
-    """Give the length of an \\hskip as \\hspace takes it, if it is in a unit that im2markup knows."""
+    """Return the length of an \\hskip as \\hspace takes it, if its unit is one that im2markup knows."""
     if not isinstance(node, Length) or "".join(symbol.text for symbol in node.symbols)[-2:] not in _UNITS:
         return None
     return Length(node.symbols, "{", node.start, node.end)
@@ -476,7 +476,7 @@ def plain_letters(symbols: list[Symbol], alphabet: str, style: int, scripts: Scr
 
 
 def written_text(symbols: list[Symbol], tie: str = " ") -> list[str]:
-    """Give what LaTeX must see for each symbol of a text: spaces back, and one after a command's name."""
+    """Return what LaTeX must see for each symbol of a text: its spaces, and one after a command's name."""
     written: list[str] = []
     after_name = after_space = False
     for symbol in symbols:

@@ -32,7 +32,7 @@ _SCRIPTS: Final = frozenset("_^")
 
 
 def common_parts(formulas: Iterable[str], *, max_tokens: int, min_count: int = 1) -> list[str]:
-    """Give the distinct parts of canonical formulas that are formulas themselves, the most frequent first.
+    """Return the distinct parts of canonical formulas that are formulas themselves, the most frequent first.
 
     Args:
         formulas: canonical tokens joined by single spaces.
@@ -50,7 +50,7 @@ def common_parts(formulas: Iterable[str], *, max_tokens: int, min_count: int = 1
 
 
 def find_parts(tokens: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Give what could be parts: all in braces, all between separators, every symbol with its scripts."""
+    """Find what could be parts: all in braces, all between separators, every symbol with its scripts."""
     for content in _contents(tokens):
         depth, piece_start, symbol_start = 0, 0, 0
         spans = {(0, len(content))}
@@ -69,7 +69,7 @@ def find_parts(tokens: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _contents(tokens: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Give the whole, and what is in each pair of braces."""
+    """Yield the whole, and what is in each pair of braces."""
     yield tokens
     for start, end in _pairs(tokens):
         if start == 0 or tokens[start - 1] not in _NO_FORMULA:
@@ -77,7 +77,7 @@ def _contents(tokens: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _pairs(tokens: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Give where braces open and close."""
+    """Yield the places where a pair of braces opens and closes."""
     opened: list[int] = []
     for place, token in enumerate(tokens):
         if token == "{":
@@ -146,7 +146,7 @@ class Composer:
         self.chance = random.Random(f"compose {seed}")
 
     def displays(self) -> Iterator[str]:
-        """Give one display after the other, without end."""
+        """Compose one display after the other, without end."""
         kinds, weights = zip(*_KINDS, strict=True)
         while True:
             display = self.chance.choices(kinds, weights)[0](self)
@@ -159,7 +159,7 @@ class Composer:
     # Parts of formulas
 
     def neighbours(self, count: int, *, max_tokens: int) -> list[list[str]]:
-        """Give formulas that stand next to each other in the list, leaving out those that are too long."""
+        """Draw formulas that stand next to each other in the list, leaving out those that are too long."""
         start = self.chance.randrange(len(self.formulas))
         found: list[list[str]] = []
         for step in range(20 * count):
@@ -171,7 +171,7 @@ class Composer:
         return found or [["x"]]
 
     def entry(self) -> str:
-        """Give something short that could stand in a matrix."""
+        """Draw something short that could stand in a matrix."""
         kind = self.chance.random()
         if kind < 0.25:
             return self.chance.choice(["0", "1", "0", "1", "- 1", "2", "3"])
@@ -185,12 +185,12 @@ class Composer:
         return " ".join(self.chance.choice(fitting)) if fitting else "x"
 
     def words(self) -> str:
-        """Give words as they stand between formulas."""
+        """Draw words as they stand between formulas."""
         letters = " ~ ".join(" ".join(word) for word in self.chance.choice(_WORDS).split())
         return rf"\mathrm {{ ~ {letters} ~ }}"
 
     def condition(self) -> str:
-        """Give the condition of a case: words, a formula, or both."""
+        """Draw the condition of a case: words, a formula, or both."""
         formula = " ".join(self.neighbours(1, max_tokens=25)[0])
         kind = self.chance.random()
         if kind < 0.15:
@@ -198,7 +198,7 @@ class Composer:
         return formula if kind < 0.4 else f"{self.words()} {formula}"
 
     def number_of_rows(self, most: int = 9) -> int:
-        """Give a number of rows, two or three most often."""
+        """Draw a number of rows, two or three most often."""
         rows = 2
         while rows < most and self.chance.random() < 0.55:
             rows += 1
@@ -226,7 +226,7 @@ class Composer:
         return rf"\begin{{aligned}} {_joined(rows)} \end{{aligned}}"
 
     def ending(self) -> str:
-        """Give what stands at the end of a line: often nothing, else a comma or a full stop."""
+        """Draw what stands at the end of a line: often nothing, else a comma or a full stop."""
         return self.chance.choice(["", "", "", " ,", " .", " ;", r" \, ,"])
 
     def gathered(self) -> str:
@@ -429,7 +429,7 @@ def _without_end(tokens: list[str]) -> list[str]:
 
 
 def _depths(tokens: Tokens) -> Iterator[tuple[int, str, int]]:
-    """Give each token with its place and how deep it stands in braces, delimiters and environments."""
+    """Yield the place of each token, the token, and how deep it stands in braces, delimiters, environments."""
     depth = 0
     for place, token in enumerate(tokens):
         if token in ("}", "]") or token.startswith((r"\right", r"\end{")):
@@ -448,7 +448,7 @@ def _cut(tokens: Tokens, at: frozenset[str]) -> tuple[list[str], list[str]]:
 
 
 def _pieces(tokens: Tokens) -> list[list[str]]:
-    """Give the parts between relations and signs at the outermost level."""
+    """Return the parts between relations and signs at the outermost level."""
     pieces: list[list[str]] = [[]]
     for _, token, depth in _depths(tokens):
         if depth == 0 and (

@@ -1,10 +1,9 @@
-"""What TeX does before it typesets: macros are replaced, conditions decided, until only drawing is left.
+"""What TeX does before it typesets: macros are replaced and conditions decided, until only drawing is left.
 
-The commands of TeX and of common packages that decide what a macro stands for are followed here, as far as
-the formulas of papers need it: conditions, optional arguments and stars, a look at the next piece, names
-that are put together. All others are left in the formula for TeX.
-
-The macros of a preamble or a paper, written out in a formula; every character knows where it came from.
+The commands of TeX and of common packages that decide what a macro stands for are followed as far as the
+formulas of papers need it: conditions, optional arguments and stars, a look at the next piece, names that are
+put together. All others are left in the formula for TeX. Every character of the result knows where in the
+source it came from.
 """
 
 import re

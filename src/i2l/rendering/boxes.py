@@ -1,11 +1,9 @@
-"""The box of every token on the plain image.
+"""The box of every token on the image of a formula.
 
 Two pages draw a formula: the plain one, and one with a mark before the ink of each token. Marks shift things
 a little (they break kerns, and one-letter nuclei under accents), but both pages draw the same glyphs and
 rules in the same order: the marked page tells the token, the plain one the place. Where the two do not line
 up there are no boxes.
-
-A formula with a mark in front of the ink of every token, so that the page tells which token drew what.
 
 TeX draws in its own order: a fraction's bar after the numerator, a sum's sign after its upper limit. So a
 token that draws and takes arguments is marked before itself and again at the end of each argument: whatever

@@ -94,7 +94,7 @@ def make_ruleset(rules: Iterable[tuple[str, int]]) -> int:
 
 
 def confine(ruleset: int | None, *, no_files: bool = False) -> None:
-    """Give up for good, in this thread, all files but those of the ruleset, root's powers and the network.
+    """Renounce for good, in this thread, all files but those of the ruleset, root's powers and the network.
 
     With ``no_files`` no file can be opened and no process started any more, whatever the ruleset says.
 

@@ -1,12 +1,12 @@
-"""What a page of our own PDFs draws, in order: every glyph and rule, where, and for which token.
+"""What a page of our own PDFs draws, in order: every glyph and rule, for which token, and on which pixels.
 
-Reads only what pdfTeX writes with compression off: classic cross-reference table, plain content streams,
-`TJ` for text, thin strokes or filled rectangles for rules, and the `/<number> MP` marks of the template.
-
-The pixels that a glyph covers, asked from the rasteriser itself and remembered.
+The reader of PDFs knows only what pdfTeX writes with compression off: the classic cross-reference table,
+plain content streams, `TJ` for text, thin strokes or filled rectangles for rules, and the `/<number> MP`
+marks of our template.
 
 pdfium draws a glyph always as the same bitmap and puts it at the nearest whole pixel. So one picture of the
-glyph alone tells, relative to its rounded origin, exactly which box it fills anywhere at that size and angle.
+glyph alone, which is asked for once and remembered, tells exactly which box it fills anywhere at that size
+and angle, relative to its rounded origin.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""Run pdflatex on text we do not trust: nothing of the machine in reach, hard limits, no shell.
+"""Run pdflatex on text we do not trust, and try the pages it makes before anyone else draws them.
 
 TeX is a programming language that reads and writes files. What keeps it harmless:
   - isolation by the operating system (`i2l.rendering.isolation`): it reaches TeX's own files and a private
@@ -7,10 +7,9 @@ TeX is a programming language that reads and writes files. What keeps it harmles
   - an environment of a few variables, no shell escape, no font-making scripts, and `openin_any` and
     `openout_any` paranoid. A formula may find a way around these; they are a second fence, not the wall.
 
-Draw pages that a formula may have forged in a process that has nothing to lose, before anyone else does.
-
-A formula with a process of its own can hand in any bytes as its page. The child that draws them first can
-open no file and start nothing, and its time and memory are limited; what it survives may be drawn elsewhere.
+A formula with a process of its own can hand in any bytes as its page. So a child process that can open no
+file and start nothing, with little time and memory, draws the page first; what it survives may be drawn
+elsewhere.
 """
 
 import contextlib

@@ -1,25 +1,20 @@
 """Many formulas in, one PDF out: batches that survive their bad members, each of which gets a verdict.
 
-Two kinds of formulas. A *tame* one is made only of commands that draw (and of names TeX does not know, which
-can do nothing but fail): it cannot define, read, write or loop, so tame formulas share a TeX process. Any
-other is *wild* and gets a process of its own; if that draws one page, and a process with nothing to lose can
-draw it too, the page is put into the common PDF as a picture. Where the operating system cannot isolate the
-process, wild formulas are refused.
+Two kinds of formulas. A *tame* one is made only of commands that draw and change nothing else: it cannot
+define, read, write or loop, so tame formulas share a TeX process. A command is tame if its record says so, if
+TeX says that it is a plain math symbol, or if TeX does not know it at all: then it can do nothing but raise
+an error. Any other formula is *wild* and gets a process of its own; if that draws one page, and a process
+with nothing to lose can draw it too, the page is put into the common PDF as a picture. Where the operating
+system cannot isolate the process, wild formulas are refused.
 
 The PDF that is kept always comes from a run in which no formula raised an error, so no error can have
 disturbed a neighbour. TeX sets a formula in about 60 us and starts in 100 ms: running twice is cheap.
 
-The TeX document around the formulas: one page each, exact in size, the same bytes on every run.
-
-Page geometry, on which the rasteriser and the boxes rely: width and height are whole big points (1/72 inch);
-the formula starts a whole number of inches from the left edge, and its baseline lies a whole number of inches
-above the lower edge. So at every whole dpi the reference point falls on a pixel corner, and equal formulas
-give equal pixels whatever surrounds them.
-
-Which formulas may share a TeX process: those made only of commands that draw, and change nothing else.
-
-A command is tame if it stands in the list below, if TeX says that it is a plain math symbol, or if TeX does
-not know it at all: then it can do nothing but raise an error.
+The document has one page for each formula, with the same bytes on every run. The rasteriser and the boxes
+rely on its geometry: width and height are whole big points (1/72 inch); the formula starts a whole number of
+inches from the left edge, and its baseline lies a whole number of inches above the lower edge. So at every
+whole dpi the reference point falls on a pixel corner, and equal formulas give equal pixels whatever surrounds
+them.
 """
 
 import re
@@ -133,7 +128,7 @@ _BAN: Final = r"""
 \AtBeginDocument{\itlban @BANNED@ \relax\space
   \let\pdfoutput\undefined \expandafter\let\csname tex_pdfoutput:D\endcsname\undefined}
 """
-CLEAN: Final = "0v-1"  # after a formula: outermost group, vertical mode, and nothing left over
+CLEAN_STATE: Final = "0v-1"  # after a formula: outermost group, vertical mode, and nothing left over
 
 
 def document(
@@ -306,11 +301,10 @@ TEX_ERROR, TIMEOUT, TOO_LARGE, REFUSED = "tex-error", "timeout", "too-large", "r
 _EVENT: Final = r"^(?:NONCE:(begin|end|large) (\d{1,9})(?: (.*))?|! ?(.*))$"
 _UNKNOWN: Final = "Undefined control sequence."
 _COMMAND_AT_END: Final = re.compile(r"(\\[A-Za-z]+|\\.) ?$", re.MULTILINE)
-_START_CPU_S: Final = 10  # a hundred times what it takes here
+_START_CPU_S: Final = 10  # a hundred times what TeX takes to start
 _FORMULAS_PER_CPU_S: Final = 500  # a thirtieth of what TeX does
-_SCOUTED: Final = (
-    1000  # formulas that are run again when one of them ends a run: as long as TeX takes to start
-)
+# Formulas that are run again when one of them ends a run: they take as long as TeX takes to start.
+_FORMULAS_PER_SCOUT: Final = 1000
 _CHARACTERS_PER_CPU_S: Final = 50_000
 _FILE_BYTES: Final = 1 << 28
 _FILE_BYTES_PER_CHARACTER: Final = 100
@@ -391,7 +385,7 @@ class _Batch:
         self.pictures: dict[int, bytes] = {}
 
     def fail(self, key: int, reason: str, message: str) -> None:
-        """Give a formula its verdict."""
+        """Note why a formula was not drawn."""
         self.verdicts[key] = CompiledFormula(page=None, reason=reason, message=message)
 
     def compile(self, tame: list[int], wild: set[int]) -> CompiledBatch:
@@ -456,7 +450,7 @@ class _Batch:
         return _Outcome()
 
     def run_apart(self, keys: list[int], wild: set[int]) -> None:
-        """Give each formula a process of its own, and keep the pages that can be drawn without harm."""
+        """Run each formula in a process of its own, and keep the pages that can be drawn without harm."""
         for key in keys:
             self.run_alone(key, trusted=key not in wild)
         made = [key for key in keys if key in self.pictures]
@@ -467,7 +461,7 @@ class _Batch:
                 self.fail(key, reason, "drawing the page takes too long or too much memory")
 
     def run_alone(self, key: int, *, trusted: bool) -> None:
-        """Give a formula a process of its own: it can only harm itself. Nobody has tried its page yet."""
+        """Run a formula in a process of its own, where it can only harm itself; its page is tried later."""
         nonce = token_hex(8)
         lines = formula_lines(key, self.formulas[key], roomy=True)
         source = document(self.style, [lines], trusted=False, nonce=nonce)
@@ -514,7 +508,7 @@ class _Batch:
 
 
 def _pieces(keys: list[int]) -> list[list[int]]:
-    return [keys[start : start + _SCOUTED] for start in range(0, len(keys), _SCOUTED)]
+    return [keys[start : start + _FORMULAS_PER_SCOUT] for start in range(0, len(keys), _FORMULAS_PER_SCOUT)]
 
 
 def _read_outcome(result: TexRunResult, keys: Sequence[int], nonce: str) -> _Outcome:
@@ -544,7 +538,7 @@ def _read_outcome(result: TexRunResult, keys: Sequence[int], nonce: str) -> _Out
         elif kind == "large":
             outcome.errors.setdefault(current, (TOO_LARGE, "larger than the largest page"))
         elif kind == "end":
-            left_clean = state == CLEAN
+            left_clean = state == CLEAN_STATE
             if not left_clean:
                 outcome.errors.setdefault(current, (TEX_ERROR, "not a single formula"))
             reached, current = reached + 1, None
