@@ -92,6 +92,9 @@ class Command(NamedTuple):
     spelled: str = ""  # the LaTeX it stands for
     characters: str = ""  # characters beyond ASCII that are read as it
     silent: bool = False  # draws no ink itself
+    # The shape of its ink. bar: wide and low; mark: small; around: encloses other ink; stacked, beside, row,
+    # slanted: of several parts one above the other, side by side, in a row, in a slanted row.
+    shape: frozenset[str] = frozenset()
 
     # What the parser and the canonical printer make of it
     delimiter: bool = False  # may stand after \left and \right

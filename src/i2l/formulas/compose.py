@@ -429,7 +429,7 @@ def _without_end(tokens: list[str]) -> list[str]:
 
 
 def _depths(tokens: Tokens) -> Iterator[tuple[int, str, int]]:
-    """Yield the place of each token, the token, and how deep it stands in braces, delimiters, environments."""
+    """Yield each place, its token, and how deep it stands in braces, delimiters and environments."""
     depth = 0
     for place, token in enumerate(tokens):
         if token in ("}", "]") or token.startswith((r"\right", r"\end{")):

@@ -272,7 +272,7 @@ def _moire(shape: tuple[int, int], photo: Photo) -> Texture:
 
 
 def _lens(photo: Photo) -> list[ImageFilter.Kernel]:
-    """Return the filters that blur as the lens and the hand did; a large blur is made of several small ones."""
+    """Return the filters that blur as lens and hand did; a large blur is made of several small ones."""
     kernels = []
     if photo.defocus_px:
         times = math.ceil((photo.defocus_px / _MAX_RADIUS_PX) ** 2)
