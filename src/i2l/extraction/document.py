@@ -62,7 +62,7 @@ class Document:
     files: set[str] = field(default_factory=set)
 
     def locate(self, start: int, end: int) -> tuple[str, int, int]:
-        """Return the file that a span of the text came from, and the span in it; the file is where it starts."""
+        """Return the file in which a span of the text starts, and the span in that file that it came from."""
         file, first = self._place(start, opening=True)
         other, last = self._place(max(start, end - 1), opening=False)
         return file, first, last if other == file and last > first else first
