@@ -42,7 +42,6 @@ NAMES: Final = {
     for name, command in commands.COMMANDS.items()
     if command.glyph or command.same_as
 } | {r"\not=": r"\neq", r"\begin{cases}": r"\{"}
-_ANGLES: Final = {"<": r"\langle", ">": r"\rangle"}  # as delimiters
 
 _PLAIN_FONT: Final = "plain"
 FONT_OF: Final = {
@@ -104,7 +103,7 @@ def _union(first: Box | None, second: Box | None) -> Box | None:
 def _name(text: str, font: str) -> str:
     for prefix in (r"\left", r"\right"):
         if text.startswith(prefix) and (rest := text.removeprefix(prefix)) and not rest[0].isalpha():
-            text = _ANGLES.get(rest, rest)
+            text = commands.DELIMITER_ALIASES.get(rest, rest)
     text = NAMES.get(text, text)
     if text.isdigit() or text in _CAPITAL_GREEK:
         font = "" if font == "roman" else font
