@@ -296,7 +296,7 @@ def _units_of(folder: Path) -> list[Path]:
 
 
 def open_unit(unit: Path, name: str) -> Iterator[Bundle]:
-    """Open a unit; give the bundles in it one by one, each under a name that starts with the given one."""
+    """Open a unit and yield its bundles one by one, each under a name that starts with the given one."""
     if unit.is_dir():
         yield from _open_folder(unit, name)
         return

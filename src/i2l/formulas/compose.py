@@ -96,7 +96,7 @@ def _is_formula(part: str) -> bool:
 
 
 def _has_its_braces(tokens: Sequence[str]) -> bool:
-    r"""Whether it has the braces it needs: `{ \cal L }` does, `{ L }` has more, and so has `{ } = 0`."""
+    r"""Tell whether a part has only braces it needs: `{ \cal L }` does; `{ L }` and `{ } = 0` have more."""
     if tokens[0] in SWITCHES or (tokens[:2] == ["{", "}"] and tokens[2:3] not in (["^"], ["_"])):
         return False
     wrapped = (0, len(tokens) - 1) in _pairs(tokens)

@@ -622,7 +622,7 @@ def expand_columns(symbols: list[Symbol], used: int) -> list[Symbol]:
 
 
 def _argument(symbols: list[Symbol], index: int) -> tuple[list[Symbol], int]:
-    """Take the group or symbol at an index; give what is in it and the index after it."""
+    """Take the group or symbol at an index; return what is in it and the index after it."""
     if index >= len(symbols):
         raise FormulaError("bad column specification", symbols[-1].start)
     if symbols[index].text != "{":

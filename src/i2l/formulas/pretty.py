@@ -246,7 +246,7 @@ def _join_cells(cells: list[str]) -> str:
 
 
 def _needs_its_cell(items: list[Node]) -> bool:
-    r"""Whether a cell shows its braces.
+    r"""Tell whether a cell must keep its braces.
 
     amsmath adds a space after dots that end it, `\hfill` would push it aside, and `[` or `*` at its start
     would belong to the `\\` before it.
@@ -305,7 +305,7 @@ class ModernPrinter(PrettyPrinter):
         return super().base(node)
 
     def _needs_no_braces(self, items: list[Node]) -> bool:
-        """Whether it is one fraction or table, or a switch of fonts that becomes a command with braces."""
+        """Tell whether items are one fraction or table, or begin with a font switch that becomes a command."""
         if len(items) == 1:
             (node,) = items
             return (isinstance(node, Command) and node.name in commands.FRACTIONS) or (
@@ -315,7 +315,7 @@ class ModernPrinter(PrettyPrinter):
 
 
 def _without_unseen_braces(items: list[Node]) -> list[Node]:
-    """Take groups apart that begin and end as a letter does: then their braces keep no distance."""
+    """Take groups apart that begin and end as a letter does, since their braces then change no distance."""
     flat: list[Node] = []
     for place, node in enumerate(items):
         after = items[place + 1] if place + 1 < len(items) else None
@@ -328,7 +328,7 @@ def _without_unseen_braces(items: list[Node]) -> list[Node]:
 
 
 def _needs_no_group(items: list[Node], after: Node | None) -> bool:
-    """Whether nothing in a group reaches as far as its braces, or comes closer to what follows without."""
+    """Tell whether a group can lose its braces: nothing in it works up to them, or moves without them."""
     first, last = items[0], items[-1]
     return (
         not any(isinstance(node, Symbol) and node.text in _REACHING for node in items)
@@ -339,7 +339,7 @@ def _needs_no_group(items: list[Node], after: Node | None) -> bool:
 
 
 def _is_ordinary(node: Node) -> bool:
-    """Whether TeX sets it as it sets a letter: no space of its own on either side."""
+    """Tell whether TeX sets a node as it sets a letter: no space of its own on either side."""
     if isinstance(node, Scripts):
         return node.base is not None and node.limits is None and _is_ordinary(node.base)
     if isinstance(node, Command):
@@ -348,7 +348,7 @@ def _is_ordinary(node: Node) -> bool:
 
 
 def _takes_nothing(node: Node) -> bool:
-    """Whether what stands behind it cannot be its argument."""
+    """Tell whether what stands behind a node cannot be its argument."""
     if isinstance(node, Command):
         return node.name in commands.FRACTIONS or node.name in _ACCENTS
     if not isinstance(node, Symbol):

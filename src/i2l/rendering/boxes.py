@@ -101,7 +101,7 @@ class _Marker:
                 base = self.item()
 
     def item(self) -> int | None:
-        """Write one item with its arguments; give the token that draws it, if it is one token."""
+        """Write one item with its arguments, and return the token that draws it, if it is one token."""
         index = self.position
         token = self.tokens[index]
         owner = index if token.visible else None
@@ -298,7 +298,7 @@ def _match_repeats(
 
 
 def _match_piece(keys: list[_Key], marked: list[_Key], tokens: list[int]) -> list[list[int]] | None:
-    """Match a piece in which the two pages differ, where it is plain how."""
+    """Match a piece in which the two pages differ, if it can be seen how."""
     if keys and len(set(tokens)) == 1:  # drawn otherwise: a delimiter of another size, other dots
         return [tokens[:1]] * len(keys)
     sizes = {size for _, _, size in (*keys, *marked)}

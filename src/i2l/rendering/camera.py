@@ -42,26 +42,26 @@ def cut_texture(texture: Texture, shape: tuple[int, int], seed: int) -> Texture:
 
 @cache
 def white_noise() -> Texture:
-    """Noise of a sensor: every pixel for itself."""
+    """Make the noise of a sensor: every pixel for itself."""
     return _level(_raw(1))
 
 
 @cache
 def soft_noise() -> Texture:
-    """Coloured specks, which a camera smooths, as they look in grey."""
+    """Make coloured specks, which a camera smooths, as they look in grey."""
     return _level(_blurred(_raw(2), 2.2))
 
 
 @cache
 def paper_grain() -> Texture:
-    """Paper: fine grain and larger clouds."""
+    """Make the grain of paper: fine, with larger clouds."""
     fine, clouds = _level(_blurred(_raw(3), 0.8)), _level(_blurred(_raw(4), 5.0))
     return _level(4 * fine + 3 * clouds)
 
 
 @cache
 def paper_fibres() -> Texture:
-    """Short hairs, darker and lighter than the paper."""
+    """Make short hairs, darker and lighter than the paper."""
     image = Image.new("L", (_WIDTH, _HEIGHT), 128)
     pen = ImageDraw.Draw(image)
     numbers = np.random.PCG64(5).random_raw(_NUM_FIBRES * 6).reshape(-1, 6)
@@ -106,7 +106,7 @@ _MM_PER_INCH: Final = 25.4
 
 
 def take_photo(page: Pixels, style: Style, photo: Photo, neighbour: Neighbour) -> tuple[Pixels, Warp]:
-    """Photograph a page; give the picture, and where points of the page came to lie."""
+    """Photograph a page; return the picture, and where points of the page came to lie."""
     height, width = page.shape
     em_px = style.dpi * style.size_pt / 72
     warp = make_warp(photo, width=width, height=height, em_px=em_px)

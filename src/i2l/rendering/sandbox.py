@@ -68,7 +68,7 @@ class TexRunResult:
 
 @cache
 def pdflatex_path() -> str:
-    """Where pdflatex is.
+    """Return the path of pdflatex.
 
     Raises:
         MissingDependencyError: if it is not installed.
@@ -106,7 +106,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 @cache
 def _tex_reach() -> Reach:
-    """What TeX needs of this machine: its program, and the trees it finds its files in."""
+    """Find what TeX needs of this machine: its program, and the trees it finds its files in."""
     path = pdflatex_path()
     tell = shutil.which("kpsewhich", path=str(Path(path).parent)) or "kpsewhich"
     told = subprocess.run(
@@ -213,7 +213,7 @@ def guard(
 
 
 def _room_taken(folder: Path) -> int:
-    """The bytes of the files in a folder, an empty one counted as the block it costs."""
+    """Count the bytes of the files in a folder; an empty one counts as the block it costs."""
     taken = 0
     for entry in os.scandir(folder):
         with contextlib.suppress(FileNotFoundError):
@@ -240,7 +240,7 @@ _CHILD: Final = (
 
 
 def try_pdfs(pdfs: Sequence[bytes], *, cpu_s: int) -> list[str | None]:
-    """The reason why each one-page PDF must not be drawn, or None if drawing it is harmless.
+    """Return the reason why each one-page PDF must not be drawn, or None if drawing it is harmless.
 
     Raises:
         MissingDependencyError: if pypdfium2 is not installed.
@@ -258,7 +258,7 @@ def try_pdfs(pdfs: Sequence[bytes], *, cpu_s: int) -> list[str | None]:
 
 
 def _run_child(pdfs: Sequence[bytes], cpu_s: int) -> tuple[int, int]:
-    """How many of the PDFs a child has drawn before it ended, and by which signal it ended."""
+    """Return how many of the PDFs a child drew before it ended, and by which signal it ended."""
     with (
         tempfile.TemporaryDirectory(prefix="i2l-pdf-") as folder,
         tempfile.TemporaryFile() as given,

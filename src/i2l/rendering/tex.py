@@ -134,7 +134,7 @@ CLEAN_STATE: Final = "0v-1"  # after a formula: outermost group, vertical mode, 
 def document(
     style: Style, body: Iterable[str], *, marked: bool = False, trusted: bool = True, nonce: str = "i2l"
 ) -> str:
-    """A whole LaTeX document for ``style`` with ``body`` in it.
+    """Write a whole LaTeX document for ``style`` with ``body`` in it.
 
     Args:
         style: only its TeX part counts.
@@ -159,13 +159,13 @@ def document(
 
 
 def formula_lines(key: int, formula: str, *, roomy: bool = False) -> str:
-    """What draws a formula as the next page."""
+    """Write what draws a formula as the next page."""
     room = r"\itlroom" if roomy or _STRAYS.search(formula) else ""
     return f"{room}\\itlbegin{{{key}}}\n{formula}\n\\itlend"
 
 
 def picture_line(key: int) -> str:
-    """What puts the page of the file ``<key>.pdf`` in as the next page."""
+    """Write what puts the page of the file ``<key>.pdf`` in as the next page."""
     return f"\\itlpicture{{{key}}}"
 
 
@@ -206,7 +206,7 @@ _REPEATED: Final = re.compile(r"\*\s*\{\s*(\d)\s*(\d?)\s*\}\s*\{([lcr|\s]*)\}")
 
 
 def find_wild(formulas: Sequence[str], style: Style, *, extra: Iterable[str] = ()) -> set[int]:
-    """The positions of the formulas that need a process of their own; ``extra`` names are tame as well."""
+    """Return the positions of the formulas that need a process of their own; ``extra`` names are tame too."""
     tame = _TAME_COMMANDS.union(extra)
     wild: set[int] = set()
     unsure: dict[int, set[str]] = {}
@@ -223,7 +223,7 @@ def find_wild(formulas: Sequence[str], style: Style, *, extra: Iterable[str] = (
 
 
 def _command_words(formula: str) -> set[str] | None:
-    """The names of the commands in a formula; None if something else in it makes it wild."""
+    """Return the names of the commands in a formula, or None if something else in it makes it wild."""
     text = f"{formula}\n"  # as in the document: a last backslash is a space
     if len(formula) > _MAX_CHARACTERS or _UNSURE.search(text):
         return None
@@ -255,7 +255,7 @@ def _command_words(formula: str) -> set[str] | None:
 
 
 def _counts_are_small(name: str, text: str, position: int) -> bool:
-    """Whether what follows a command or environment lets TeX count only to small numbers."""
+    """Tell whether what follows a command or environment lets TeX count only to small numbers."""
     if name in _COUNTED:
         return _COUNTED[name].match(text, position) is not None
     if name not in _BEFORE_COLUMNS:
@@ -282,7 +282,7 @@ _HARMLESS: dict[Style, dict[str, bool]] = {}
 
 
 def _harmless_names(style: Style, names: set[str]) -> set[str]:
-    """Those of ``names`` that TeX does not know, or knows as a math symbol; it is asked once for a name."""
+    """Return the names that TeX does not know, or knows as a math symbol; it is asked once for each."""
     known = _HARMLESS.setdefault(style.tex_part(), {})
     if new := sorted(names - known.keys()):
         questions = (
@@ -389,7 +389,7 @@ class _Batch:
         self.verdicts[key] = CompiledFormula(page=None, reason=reason, message=message)
 
     def compile(self, tame: list[int], wild: set[int]) -> CompiledBatch:
-        """Run, blame, run again without the blamed, until a run is clean."""
+        """Run all, find who raised errors, and run again without them until a run is clean."""
         outcome = self.run(tame)
         if wild or not outcome.clean:
             culprits, killers = self.scout(tame, outcome)
@@ -416,7 +416,7 @@ class _Batch:
     def scout(
         self, keys: list[int], outcome: _Outcome | None = None
     ) -> tuple[dict[int, tuple[str, str]], set[int]]:
-        """Those of ``keys`` that raise an error, and those that end the process."""
+        """Find those of ``keys`` that raise an error, and those that end the process."""
         errors: dict[int, tuple[str, str]] = {}
         killers: set[int] = set()
         pending = [] if outcome else _pieces(keys)
@@ -429,7 +429,7 @@ class _Batch:
         return {key: error for key, error in errors.items() if key not in killers}, killers
 
     def run_until_clean(self, keys: list[int]) -> _Outcome:
-        """The outcome of a clean run of those of ``keys`` that allow one; the others are failed."""
+        """Return the outcome of a clean run of those of ``keys`` that allow one; the others are failed."""
         while keys:
             outcome = self.run(keys)
             if outcome.clean:
@@ -555,7 +555,7 @@ def _read_outcome(result: TexRunResult, keys: Sequence[int], nonce: str) -> _Out
 
 
 def _with_command(message: str, rest: str) -> str:
-    """TeX's message, with the unknown command that TeX only shows in the lines after it."""
+    """Add to TeX's message the unknown command, which TeX only shows in the lines after it."""
     if message == _UNKNOWN and (command := _COMMAND_AT_END.search(rest)):
         return f"{_UNKNOWN[:-1]} {command[1]}"
     return message
