@@ -305,7 +305,7 @@ class ModernPrinter(PrettyPrinter):
         return super().base(node)
 
     def _needs_no_braces(self, items: list[Node]) -> bool:
-        """Tell whether items are one fraction or table, or begin with a font switch that becomes a command."""
+        """Tell whether items are one fraction or table, or open with a switch that becomes a command."""
         if len(items) == 1:
             (node,) = items
             return (isinstance(node, Command) and node.name in commands.FRACTIONS) or (
