@@ -8,7 +8,7 @@ commands of its own. To add a command, add its line to commands.txt.
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from i2l.errors import I2LError
 
@@ -74,6 +74,40 @@ Kind = Literal[
     "other",
 ]
 
+Sign = Literal[
+    "letter",
+    "binary",
+    "relation",
+    "arrow",
+    "operator",
+    "accent",
+    "wide-accent",
+    "brace",
+    "frame",
+    "stroke",
+    "alphabet",
+    "long-arrow",
+    "common",
+    "cuts",
+]
+Shape = Literal["bar", "mark", "around", "stacked", "beside", "row", "slanted"]
+GuardWord = Literal["never", "braced", "words", "unseen", "unseen-alone"]
+PrettyWord = Literal["spaced", "opening", "joins", "ordinary", "alone", "reaches"]
+Font = Literal[
+    "",
+    "plain",
+    "roman",
+    "italic",
+    "bold",
+    "bold-symbols",
+    "sans",
+    "typewriter",
+    "calligraphic",
+    "script",
+    "blackboard",
+    "fraktur",
+]
+
 
 class Command(NamedTuple):
     r"""One command, or one character: all that the package knows about it."""
@@ -94,7 +128,7 @@ class Command(NamedTuple):
     silent: bool = False  # draws no ink itself
     # The shape of its ink. bar: wide and low; mark: small; around: encloses other ink; stacked, beside, row,
     # slanted: of several parts one above the other, side by side, in a row, in a slanted row.
-    shape: frozenset[str] = frozenset()
+    shape: frozenset[Shape] = frozenset()
 
     # What the parser and the canonical printer make of it
     delimiter: bool = False  # may stand after \left and \right
@@ -108,7 +142,7 @@ class Command(NamedTuple):
     rows: str = ""  # the environment that its argument is written in
     braces: Literal["", "one", "two"] = ""  # that im2markup gives its argument whatever the author wrote
     cell: Literal["", "fills", "bare"] = ""  # a cell with it takes no braces; `fills` also pushes it aside
-    font: str = ""  # of letters in its argument, or after it; nothing where it leaves them as they are
+    font: Font = ""  # of letters in its argument, or after it; nothing where it leaves them as they are
     switch: str = ""  # the switch that im2latex has instead of this alphabet
     fixed_size: bool = False  # its words keep their size in a subscript
 
@@ -120,14 +154,14 @@ class Command(NamedTuple):
 
     # Words of the guard on decoding. never: not in mathematics; braced: no argument without braces; words:
     # may stand among words; unseen: a picture of two symbols cannot show it; unseen-alone: one of one symbol.
-    guard: frozenset[str] = frozenset()
+    guard: frozenset[GuardWord] = frozenset()
     # Words for readable LaTeX. spaced: a space on either side; opening: a sign after it is no sum; joins: a
     # relation after it is part of the same sign; ordinary: set as a letter is; alone: braces behind it are no
     # argument; reaches: works on all that follows in its group, so that braces around it are seen.
-    pretty: frozenset[str] = frozenset()
+    pretty: frozenset[PrettyWord] = frozenset()
     # Classes of signs that composed training data takes it for, and these. common: gives its place to a rare
     # sign of its class now and then; cuts: formulas are cut into parts at it.
-    sign: frozenset[str] = frozenset()
+    sign: frozenset[Sign] = frozenset()
 
     # Other formats
     mathml: str | None = None  # what to give latex2mathml in its place: nothing, a character, another command
@@ -166,32 +200,30 @@ def read_table(text: str) -> tuple[dict[str, Command], dict[str, Environment]]:
     """Read the records of a table by their names, in their order.
 
     Raises:
-        TableError: for a fact that no field holds, a kind that is none, or a name that comes twice.
+        TableError: for a fact or a word that there is none of, or a name that comes twice.
     """
     commands: dict[str, Command] = {}
     environments: dict[str, Environment] = {}
     shared: dict[str, Any] = {}
-    kind = ""
+    of_environments = False
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.startswith(("@ ", "  ")):
             continue  # prose
         first, *facts = line.removeprefix("@").split()
-        if line[0] == "@":
-            kind = first
-        record = Environment if kind == "environment" else Command
         try:
-            values = dict(_read_fact(record, fact) for fact in facts)
             if line[0] == "@":
-                shared = values if record is Environment else {"kind": kind} | values
-            elif first in (environments if record is Environment else commands):
+                of_environments = first == "environment"
+                facts = facts if of_environments else [f"kind={first}", *facts]
+            values = dict(_read_fact(Environment if of_environments else Command, fact) for fact in facts)
+            if line[0] == "@":
+                shared = values
+            elif first in (environments if of_environments else commands):
                 raise ValueError("the name stands in the table already")
-            elif record is Environment:
+            elif of_environments:
                 environments[first] = Environment(name=first, **(shared | values))
             else:
-                commands[first] = command = Command(name=first, **(shared | values))
-                if command.kind not in _KINDS:
-                    raise ValueError(f"there is no kind {command.kind}")
-        except (KeyError, TypeError, ValueError) as error:
+                commands[first] = Command(name=first, **(shared | values))
+        except (TypeError, ValueError) as error:
             raise TableError(f"Line {number} of the table of commands, {line.strip()!r}: {error}.") from None
     return commands, environments
 
@@ -199,25 +231,35 @@ def read_table(text: str) -> tuple[dict[str, Command], dict[str, Environment]]:
 def _read_fact(record: type[Command] | type[Environment], fact: str) -> tuple[str, Any]:
     """Read `word`, `field=value` or `field=no`, which is the field's default again."""
     field, given, value = fact.partition("=")
-    if field not in _DEFAULTS[record]:
+    if field not in _FIELDS[record]:
         raise ValueError(f"there is no fact {field!r}")
-    default = _DEFAULTS[record][field]
+    default, choices = _FIELDS[record][field]
     if value == "no":
         return field, default
     if isinstance(default, bool) == bool(given):
         raise ValueError(f"{field!r} {'is a word by itself' if given else 'needs a value'}")
     if isinstance(default, bool):
         return field, True
+    words = value.split(",") if isinstance(default, frozenset) else [value]
+    if choices and not choices.issuperset(words):
+        raise ValueError(f"{field} is one of {', '.join(sorted(filter(None, choices)))}")
     if isinstance(default, int):
         return field, int(value)
-    return field, frozenset(value.split(",")) if isinstance(default, frozenset) else value
+    return field, frozenset(words) if isinstance(default, frozenset) else value
 
 
-_KINDS: Final = frozenset(get_args(Kind))
-_DEFAULTS: Final[dict[type, dict[str, Any]]] = {
-    Command: {"kind": "", **Command._field_defaults},
-    Environment: Environment._field_defaults,
-}
+def _fields(record: type[Command] | type[Environment]) -> dict[str, tuple[Any, frozenset[str]]]:
+    """Return the default of each field but the name, and the words that its type allows, if it lists them."""
+    fields: dict[str, tuple[Any, frozenset[str]]] = {}
+    for name, hint in get_type_hints(record).items():
+        inner = get_args(hint)[0] if get_origin(hint) is frozenset else hint
+        choices = frozenset(get_args(inner)) if get_origin(inner) is Literal else frozenset()
+        fields[name] = record._field_defaults.get(name, ""), choices
+    del fields["name"]
+    return fields
+
+
+_FIELDS: Final = {record: _fields(record) for record in (Command, Environment)}
 
 COMMANDS, ENVIRONMENTS = read_table(Path(__file__).with_name("commands.txt").read_text(encoding="utf-8"))
 
