@@ -101,6 +101,7 @@ def test_one_record_adds_a_command_to_the_whole_language(tmp_path):
     assert "&#x02243;" in mathml
 
 
+@pytest.mark.slow
 @pytest.mark.tex
 def test_without_its_record_the_command_is_not_known(tmp_path):
     unknown = answers(tmp_path)
