@@ -47,3 +47,18 @@ def test_a_vocabulary_grows_behind_its_last_token():
     assert old.begins(grown)
     assert not grown.begins(old)
     assert not Vocabulary.from_formula_tokens(["a", "x", "+"]).begins(grown)
+
+
+def test_growing_by_what_is_known_changes_nothing_and_growing_twice_keeps_ids():
+    old = Vocabulary.from_formula_tokens(["x", "+"])
+    assert old.grown(["+", "x"]) == old
+    twice = old.grown(["b"]).grown(["a"])
+    assert twice.tokens == (*old.tokens, "b", "a")
+    assert old.begins(twice)
+    assert twice.encode(["x", "a"]) == [old.encode(["x"])[0], len(old) + 1]
+
+
+def test_a_grown_vocabulary_keeps_its_order_in_its_file(tmp_path):
+    grown = Vocabulary.from_formula_tokens(["x"]).grown(["z", "a"]).grown(["+"])
+    grown.save(tmp_path / "vocab.json")
+    assert Vocabulary.load(tmp_path / "vocab.json").tokens == grown.tokens

@@ -61,21 +61,24 @@ def test_64_formulas_are_memorised(tmp_path):
     assert result.metrics["num_formulas"] == 64
 
 
+SMALL_TRANSFORMER = {
+    "network": "transformer",
+    "height_px": 48,
+    "width_px": 96,
+    "channels": [8, 16, 32],
+    "depths": [0, 1, 1],
+    "decoder_units": 64,
+    "decoder_layers": 2,
+    "decoder_heads": 4,
+}
+
+
 @pytest.mark.slow
 def test_the_transformer_memorises_too(tmp_path):
     """With images of other places, sizes and weights in every step."""
     result = memorise(
         tmp_path / "run",
-        model={
-            "network": "transformer",
-            "height_px": 48,
-            "width_px": 96,
-            "channels": [8, 16, 32],
-            "depths": [0, 1, 1],
-            "decoder_units": 64,
-            "decoder_layers": 2,
-            "decoder_heads": 4,
-        },
+        model=SMALL_TRANSFORMER,
         learning_rate=3e-3,
         optimizer="adamw",
         beta2=0.98,
@@ -206,11 +209,12 @@ def test_a_new_run_begins_with_the_weights_of_another(tmp_path, dataset):
         train(dataset, out=tmp_path / "third", config=other, options=options)
 
 
-def test_a_new_run_may_have_a_larger_vocabulary(tmp_path, dataset):
-    train(dataset, out=tmp_path / "first", config=small_config(max_steps=4))
+@pytest.mark.parametrize("model", [{}, SMALL_TRANSFORMER], ids=["calstm", "pinpoint"])
+def test_a_new_run_may_have_a_larger_vocabulary(tmp_path, dataset, model):
+    train(dataset, out=tmp_path / "first", config=small_config(model, max_steps=2))
     first = read_checkpoint(tmp_path / "first")
     grown = Grown(dataset, dataset.vocabulary.grown(["\\new", "\\newer"]))
-    still = small_config(max_steps=1, learning_rate=0.0)
+    still = small_config(model, max_steps=1, learning_rate=0.0)
     train(grown, out=tmp_path / "second", config=still, options=TrainOptions(start_from=tmp_path / "first"))
     second = read_checkpoint(tmp_path / "second")
     assert len(second.vocabulary) == len(first.vocabulary) + 2

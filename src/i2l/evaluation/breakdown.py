@@ -34,9 +34,10 @@ from i2l.formulas.commands import (
     SIDE_OPERATORS,
     TEXTS,
     WIDE_ACCENTS,
+    names_of,
 )
 
-_NAMED_OPERATORS: Final = {r"\operatorname", r"\operatorname*"}
+_NAMED_OPERATORS: Final = names_of(lambda command: command.kind == "operator-name")
 _WORDS: Final = {r"\mathrm", *_NAMED_OPERATORS, *TEXTS}
 _CONSTRUCTS: Final[dict[str, frozenset[str]]] = {
     "scripts": frozenset("_^"),

@@ -22,7 +22,6 @@ Two symbols have one name if they draw the same glyph: `\to` and `\rightarrow`, 
 `\varepsilon`, `\hat` and `\widehat`, `\dot` and a full stop) keep their names; a bold x is no plain x.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -32,46 +31,26 @@ import numpy.typing as npt
 from rapidfuzz.distance import Levenshtein
 from scipy.optimize import linear_sum_assignment
 
+from i2l.formulas import commands
 from i2l.formulas.lexer import Token
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels, half-open
 
-# Groups set off by two spaces or more; the first name stands for its group.
-_SAME_GLYPH: Final = r"""
-    \leq \le        \geq \ge        \neq \ne \not=      \rightarrow \to     \leftarrow \gets
-    \wedge \land    \vee \lor       \neg \lnot          * \ast              \prime '
-    | \mid \vert \lvert \rvert      \| \Vert \lVert \rVert \parallel        \} \rbrace
-    \{ \lbrace \begin{cases}
-    [ \lbrack       ] \rbrack       \dagger \dag        \ddagger \ddag      \ni \owns       : \colon
-    \cdot \cdotp    \ldots \dots \dotsc                 \cdots \dotsb \dotsm \dotsi
-    / \slash        \Longleftrightarrow \iff            \Longrightarrow \implies
-"""
+# What draws the glyph of another command, at its distance or at another.
 NAMES: Final = {
-    other: names[0]
-    for names in (group.split() for group in re.split(r"\s{2,}", _SAME_GLYPH.strip()))
-    for other in names[1:]
-}
-_ANGLES: Final = {"<": r"\langle", ">": r"\rangle"}  # as delimiters
+    name: command.glyph or command.same_as
+    for name, command in commands.COMMANDS.items()
+    if command.glyph or command.same_as
+} | {r"\not=": r"\neq", r"\begin{cases}": r"\{"}
 
-_FONTS: Final = {
-    "roman": r"\mathrm \rm \operatorname \operatorname* \mbox \hbox \text \textrm \textnormal \textup \fbox",
-    "bold": r"\mathbf \bf \textbf",
-    "bold symbols": r"\boldsymbol \bm \pmb \boldmath",
-    "italic": r"\mathit \it \textit \emph",
-    "calligraphic": r"\mathcal \cal",
-    "script": r"\mathscr",
-    "blackboard": r"\mathbb",
-    "fraktur": r"\mathfrak",
-    "sans": r"\mathsf \sf \textsf",
-    "typewriter": r"\mathtt \tt \texttt",
-    "": r"\mathnormal \mit \unboldmath",
+_PLAIN_FONT: Final = "plain"
+FONT_OF: Final = {
+    name: "" if command.font == _PLAIN_FONT else command.font
+    for name, command in commands.COMMANDS.items()
+    if command.font
 }
-FONT_OF: Final = {command: font for font, commands in _FONTS.items() for command in commands.split()}
-_SWITCHES: Final = {r"\rm", r"\bf", r"\it", r"\sf", r"\tt", r"\cal", r"\mit", r"\boldmath", r"\unboldmath"}
-_CAPITAL_GREEK: Final = {
-    f"\\{name}"
-    for name in ("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega")
-}
+_FONT_SWITCHES: Final = commands.FONT_SWITCHES & FONT_OF.keys()
+_CAPITAL_GREEK: Final = frozenset(name for name in commands.GREEK if name[1].isupper())
 
 
 @dataclass(frozen=True)
@@ -98,7 +77,7 @@ def find_symbols(tokens: Sequence[Token], boxes: Sequence[Box | None] | None) ->
             box = None if boxes is None else boxes[index]
             symbols.append(Symbol(_name(text, font), box, fixed_size=len(text) == 1 and text.isalnum()))
         argument = FONT_OF.get(text)
-        if text in _SWITCHES:
+        if text in _FONT_SWITCHES:
             fonts[-1], argument = FONT_OF[text], None
     return _join_negations(symbols)
 
@@ -124,12 +103,12 @@ def _union(first: Box | None, second: Box | None) -> Box | None:
 def _name(text: str, font: str) -> str:
     for prefix in (r"\left", r"\right"):
         if text.startswith(prefix) and (rest := text.removeprefix(prefix)) and not rest[0].isalpha():
-            text = _ANGLES.get(rest, rest)
+            text = commands.DELIMITER_ALIASES.get(rest, rest)
     text = NAMES.get(text, text)
     if text.isdigit() or text in _CAPITAL_GREEK:
         font = "" if font == "roman" else font
     elif not (len(text) == 1 and text.isalpha()):
-        font = font if font == "bold symbols" else ""
+        font = font if font == "bold-symbols" else ""
     return f"{text} {font}" if font else text
 
 

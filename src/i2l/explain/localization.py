@@ -33,17 +33,7 @@ from i2l.errors import I2LError
 from i2l.evaluation.breakdown import align_tokens
 from i2l.evaluation.scores import ROUNDS, Interval, quantiles, resampled_sums
 from i2l.explain.attention import Placement
-from i2l.formulas.commands import (
-    BIG_OPERATORS,
-    BINOMIALS,
-    DOTS,
-    FRACTIONS,
-    LINES,
-    NARROW_ACCENTS,
-    ROOTS,
-    SIDE_OPERATORS,
-    WIDE_ACCENTS,
-)
+from i2l.formulas.commands import COMMANDS
 from i2l.images.ink import InkMask as Ink
 from i2l.images.ink import find_symbols
 from i2l.images.prepare import Box, place_on_canvas
@@ -248,21 +238,19 @@ OPERATORS, DELIMITERS, BIG = "operators and relations", "delimiters", "big opera
 RULES, ACCENTS, PUNCTUATION = "fractions, roots, lines", "accents", "punctuation and dots"
 TOKEN_CLASSES: Final = (LETTERS, DIGITS, GREEK, OPERATORS, DELIMITERS, BIG, RULES, ACCENTS, PUNCTUATION)
 
-_GREEK_NAMES: Final = (
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi pi varpi"
-    " rho varrho sigma varsigma tau upsilon phi varphi chi psi omega"
-    " Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
-)
-_DELIMITER_NAMES: Final = (
-    "{ } | langle rangle lbrace rbrace lbrack rbrack lfloor rfloor lceil rceil vert Vert lvert rvert lVert"
-    " rVert"
-)
-_GREEK: Final = frozenset(f"\\{name}" for name in _GREEK_NAMES.split())
-_DELIMITERS: Final = frozenset("()[]|") | {f"\\{name}" for name in _DELIMITER_NAMES.split()}
-_PUNCTUATION: Final = frozenset(",.;:!?'") | {r"\prime", r"\colon", r"\ddots", r"\vdots"} | DOTS
-_RULES: Final = FRACTIONS | ROOTS | LINES | BINOMIALS | {r"\hline"}
-_ACCENTS: Final = NARROW_ACCENTS | WIDE_ACCENTS
-_BIG: Final = BIG_OPERATORS | SIDE_OPERATORS
+_CLASS_OF_KIND: Final = {
+    "greek": GREEK,
+    "delimiter": DELIMITERS,
+    "fraction": RULES,
+    "root": RULES,
+    "line": RULES,
+    "binomial": RULES,
+    "row-rule": RULES,
+    "accent": ACCENTS,
+    "punctuation": PUNCTUATION,
+    "dots": PUNCTUATION,
+    "column-dots": PUNCTUATION,
+}
 
 
 def token_class(token: str) -> str:
@@ -271,18 +259,14 @@ def token_class(token: str) -> str:
         return LETTERS
     if token.isdigit():
         return DIGITS
-    if token in _DELIMITERS or _is_sized_delimiter(token):
+    if _is_sized_delimiter(token):
         return DELIMITERS
-    for members, name in (
-        (_GREEK, GREEK),
-        (_BIG, BIG),
-        (_RULES, RULES),
-        (_ACCENTS, ACCENTS),
-        (_PUNCTUATION, PUNCTUATION),
-    ):
-        if token in members:
-            return name
-    return OPERATORS
+    command = COMMANDS.get(token)
+    if command is None:
+        return OPERATORS
+    if command.limits in ("display", "side"):
+        return BIG
+    return _CLASS_OF_KIND.get(command.kind, OPERATORS)
 
 
 def _is_sized_delimiter(token: str) -> bool:

@@ -1,14 +1,13 @@
-"""Folders, files and archives as arXiv serves them, opened in memory: nothing is ever unpacked to the disk.
+"""Sources of papers and books, opened in memory: folders, files, and archives as arXiv serves them.
 
-An archive may hold archives, as arXiv's monthly ones hold one for each paper. Each is a bundle of its own,
-and so are the loose files around them. What is too large, too deep or damaged gets a verdict.
+What is opened becomes bundles: the files of one paper or book by their names. An archive may hold archives,
+as arXiv's monthly ones hold one for each paper; each of them is a bundle of its own, and so are the loose
+files around them. What is too large, too deep or damaged gets a verdict, and nothing is ever unpacked to the
+disk. A name leads to a file of its bundle or to nothing: `..`, absolute names and links are resolved among
+the names of the bundle.
 
-A TeX file as text: bytes of any encoding decoded, comments and verbatim text taken out, places kept.
-
-The files of one paper or book by their names, whether they lie in a folder or in an archive.
-
-TeX only ever sees names, and a name leads to a file of the bundle or to nothing: `..`, absolute names and
-links are resolved among the names, never on the disk.
+A file of a bundle is read as text: its encoding is found, comments and verbatim text are taken out, and every
+character of the rest knows its place in the file.
 """
 
 import bz2
@@ -108,7 +107,7 @@ class CleanText:
     places: list[int]  # ... and in the file
 
     def place(self, position: int) -> int:
-        """Give the place in the file of a character of this text."""
+        """Return the place in the file of a character of this text."""
         run = max(0, bisect_right(self.starts, position) - 1)
         return self.places[run] + position - self.starts[run] if self.starts else position
 
@@ -178,7 +177,7 @@ class Bundle:
     _texts: dict[str, CleanText] = field(default_factory=dict)
 
     def label(self, name: str) -> str:
-        """Give the name that a file has in the output."""
+        """Return the name that a file has in the output."""
         return f"{self.name}/{name}" if self.name else name
 
     def find(self, name: str) -> str | None:
@@ -201,7 +200,7 @@ class Bundle:
         return None
 
     def text(self, name: str) -> CleanText:
-        """Give a file as text; decoded once."""
+        """Return a file as text, which is decoded once."""
         if name not in self._texts:
             self._texts[name] = clean(decode(self.files[name]))
         return self._texts[name]
@@ -297,7 +296,7 @@ def _units_of(folder: Path) -> list[Path]:
 
 
 def open_unit(unit: Path, name: str) -> Iterator[Bundle]:
-    """Open a unit; give the bundles in it one by one, each under a name that starts with the given one."""
+    """Open a unit and yield its bundles one by one, each under a name that starts with the given one."""
     if unit.is_dir():
         yield from _open_folder(unit, name)
         return
@@ -451,7 +450,7 @@ def _zip_members(data: bytes) -> Iterator[_Member]:
 
 
 def _safe_name(name: str) -> str | None:
-    """Give the name of a member inside its archive; None for one that leads out of it."""
+    """Return the name of a member inside its archive, or None for one that leads out of it."""
     plain = posixpath.normpath(name.replace("\\", "/"))
     if plain.startswith(("/", "../")) or plain in ("..", ".") or "\0" in plain or plain[1:2] == ":":
         return None

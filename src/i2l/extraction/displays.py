@@ -1,22 +1,23 @@
-"""The environments that hold formulas, and finding each formula in the text of a document.
+"""Where the formulas of a document stand: in which environments, from where to where, and in which parts.
 
-The body of a display without what belongs to the page around it, in parts or in rows.
+The body of a display is given without what belongs to the page around it, such as labels and numbers, either
+in parts that text separates or row by row.
 """
 
 import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from i2l.formulas.commands import ENVIRONMENTS
+
 # One formula; it is written without its environment.
-SINGLE: Final = frozenset(["equation", "displaymath", "dmath", "math"])
+SINGLE: Final = frozenset(name for name, known in ENVIRONMENTS.items() if known.holds == "formula")
 # Several lines; the environment says how they stand to each other.
-LINES: Final = frozenset(
-    ["align", "flalign", "alignat", "xalignat", "xxalignat", "gather", "multline", "eqnarray"]
-)
+LINES: Final = frozenset(name for name, known in ENVIRONMENTS.items() if known.holds == "lines")
 MAX_CHARACTERS: Final = 20_000  # a longer one has lost its end
 UNCLOSED: Final = "unclosed"
 
-_PATIENCE: Final = 100  # formulas without an end
+_MAX_UNCLOSED: Final = 100  # formulas without an end; then the rest of the document is left
 
 _OPENING: Final = re.compile(r"\\(?:begin\s*\{([^{}]*)\}|([\[(])|[A-Za-z@]+|.)|(\$\$?)", re.DOTALL)
 _STEP: Final = re.compile(r"\\(?:[A-Za-z@]+|.)|\$\$?|[{}]|\n[ \t]*\n", re.DOTALL)
@@ -47,22 +48,22 @@ def is_math(name: str) -> bool:
 def find_formulas(text: str) -> Iterator[Found | int]:
     """Find every formula of a text; a number is the place of one that never ends."""
     position = 0
-    patience = _PATIENCE  # a text in which nothing closes would be searched for ever
-    while patience and (match := _OPENING.search(text, position)):
+    unclosed_left = _MAX_UNCLOSED  # a text in which nothing closes would be searched for ever
+    while unclosed_left and (match := _OPENING.search(text, position)):
         position = match.end()
         name, bracket, dollars = match.groups()
         if name is not None and is_math(name):
             closing = re.compile(rf"\\end\s*\{{{re.escape(name)}\}}")
             end = closing.search(text, position, position + MAX_CHARACTERS)
             if end is None:
-                patience -= 1
+                unclosed_left -= 1
                 yield match.start()
                 continue
             found = Found(match.start(), end.end(), position, end.start(), name)
         elif mark := bracket or dollars:
             span = _find_end(text, position, mark)
             if span is None:
-                patience -= 1
+                unclosed_left -= 1
                 yield match.start()
                 continue
             environment = mark if dollars else "\\" + mark

@@ -1,12 +1,9 @@
 r"""One document as TeX reads it: files put in where they are input, definitions taken out and remembered.
 
-The text that comes out is what is typeset, with comments, conditions that do not hold and definitions left
-out. Macros that open or close a formula (`\be` for `\begin{equation}`) are written out in it; all others
-stay, to be written out formula by formula. Every character knows its file and place.
-
-The text that TeX typesets of one document: where each character came from, and what was defined where.
-
-How long a definition holds: to the end of the group that it stands in, as in TeX.
+The text that comes out is what TeX would typeset: comments, conditions that do not hold and definitions are
+left out. Macros that open or close a formula (`\be` for `\begin{equation}`) are written out in it; all others
+stay, to be written out formula by formula. Every character of the text knows its file and its place there,
+and every definition how far it holds: to the end of the group that it stands in, as in TeX.
 """
 
 import posixpath
@@ -65,7 +62,7 @@ class Document:
     files: set[str] = field(default_factory=set)
 
     def locate(self, start: int, end: int) -> tuple[str, int, int]:
-        """Give the file and the span in it of a span of the text; it ends in the file where it starts."""
+        """Return the file in which a span of the text starts, and the span in that file that it came from."""
         file, first = self._place(start, opening=True)
         other, last = self._place(max(start, end - 1), opening=False)
         return file, first, last if other == file and last > first else first
@@ -133,11 +130,11 @@ MAX_VERDICTS: Final = 1_000
 _COMMAND: Final = re.compile(r"\\(?:(begin|end)\s*\{([^{}]*)\}|([A-Za-z@]+)|.)", re.DOTALL)
 _CONDITION: Final = re.compile(r"\\(?:(?:if[A-Za-z@]*|else|fi)(?![A-Za-z@])|.)", re.DOTALL)
 _FILE: Final = re.compile(r"\s*(?:\[[^\]]*\]\s*)?(?:\{([^{}]*)\}|([^\s{}\\\[]+))")
-_TWO: Final = re.compile(r"\*?\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
+_TWO_ARGUMENTS: Final = re.compile(r"\*?\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
 _PACKAGE: Final = re.compile(r"\s*(?:\[([^\]]*)\])?\s*\{([^{}]*)\}")
 _ENVIRONMENT_EDGE: Final = re.compile(r"\\(?:begin|end)\s*\{([^{}]*)\}")
 _IFX: Final = re.compile(r"\s*(\\[A-Za-z@]+|.)\s*(\\[A-Za-z@]+|.)")
-_BEHIND: Final = re.compile(
+_ENVIRONMENT_BY_NAME: Final = re.compile(
     r"\\csname\s*(end)?([A-Za-z]+\*?)\s*\\endcsname"
     r"|\\(end)?(equation|displaymath|math|dmath|[fx]?x?lalign|align|alignat|gather|multline|eqnarray)(?![A-Za-z@])"
 )
@@ -414,7 +411,7 @@ class DocumentReader:
         return True
 
     def _import(self, frame: _Frame, start: int, end: int, name: str) -> bool:
-        match = _TWO.match(frame.text, end)
+        match = _TWO_ARGUMENTS.match(frame.text, end)
         if match is None:
             return False
         self._leave(frame, start, match.end())
@@ -458,7 +455,7 @@ def _spell_environments(found: Definition) -> Definition:
         if macro is None or macro.frozen:
             return macro
         body = join(macro.body)
-        text = _BEHIND.sub(_spell, body)
+        text = _ENVIRONMENT_BY_NAME.sub(_spell, body)
         return macro if text == body else macro._replace(body=cut_body(text))
 
     return found._replace(macro=spelled(found.macro), closing=spelled(found.closing))

@@ -1,6 +1,6 @@
-"""The formulas of a bundle: every document of it is read, every formula found, its macros written out.
+"""The formulas of a bundle: its documents are read, their formulas found, and the macros in them written out.
 
-Which formulas of a paper go into the list: the choices of the original's first step, each an option.
+Which of the formulas go into a list is decided by filters; those that im2latex-100k was made with are given.
 """
 
 import re
@@ -16,8 +16,8 @@ from i2l.formulas.expansion import Macros
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.macros import Macro, add_definition, join
 
-_ENDLESS: Final = "macro-never-ends"
-_PATIENCE: Final = 50  # formulas of a document whose macros never end
+_NEVER_ENDS: Final = "macro-never-ends"
+_MAX_ENDLESS_FORMULAS: Final = 50  # of a document, whose macros never end; then the rest is left
 
 
 class Formula(NamedTuple):
@@ -39,7 +39,7 @@ class HarvestOptions:
 
 
 def harvest(bundle: Bundle, options: HarvestOptions) -> Iterator[Formula | Verdict]:
-    """Give every formula of a bundle, document by document, and a verdict for what is none."""
+    """Yield every formula of a bundle, document by document, and a verdict for what is none."""
     names = bundle.tex_names()
     roots = [name for name in names if bundle.is_root(name)]
     seen: set[tuple[str, int, int]] = set()
@@ -70,7 +70,7 @@ def _formulas(
     seen: set[tuple[str, int, int]],
 ) -> Iterator[Formula | Verdict]:
     meanings = Meanings(document, stand_ins() | given)
-    patience = _PATIENCE
+    endless_left = _MAX_ENDLESS_FORMULAS
     for found in find_formulas(document.text):
         start = found if isinstance(found, int) else found.start
         if isinstance(found, int):
@@ -86,12 +86,12 @@ def _formulas(
         seen.add((file, first, last))
         for formula in _write_out(body, found, meanings.at(start), options):
             if isinstance(formula, Verdict):
-                patience -= formula.verdict == _ENDLESS
+                endless_left -= formula.verdict == _NEVER_ENDS
                 yield formula._replace(file=bundle.label(file), span=(first, last))
             else:
                 latex, used = formula
                 yield Formula(latex, found.environment, bundle.label(file), (first, last), used)
-        if not patience:
+        if not endless_left:
             yield Verdict(bundle.label(file), "given-up", "too many macros never end", (last, last))
             return
 
@@ -115,7 +115,7 @@ class Meanings:
         self._soonest = len(document.text) + 1  # where the first of them comes back
 
     def at(self, position: int) -> Macros:
-        """Give the macros that hold at a position."""
+        """Return the macros that hold at a position."""
         definitions = self._macros.definitions
         while self._next < len(self._events) and self._events[self._next].position <= position:
             event = self._events[self._next]
@@ -146,7 +146,7 @@ class Meanings:
 def _write_out(
     body: str, found: Found, macros: Macros, options: HarvestOptions
 ) -> Iterator[tuple[str, dict[str, str]] | Verdict]:
-    """Give the formulas of a body, without what belongs to the page, or a verdict."""
+    """Yield the formulas of a body, without what belongs to the page, or a verdict."""
     try:
         expansion = macros.expand(body, inline=found.inline)
     except FormulaError as error:

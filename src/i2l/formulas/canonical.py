@@ -1,22 +1,15 @@
 r"""The tree as canonical tokens: im2markup's choice where it keeps the picture, a faithful one elsewhere.
 
-Each method prints one kind of node. Style is TeX's: 0 display, 1 text, 2 script, 3 scriptscript; some
-rewritings keep the picture in one style only.
-
-Text arguments: which words look the same as a math alphabet, and how text is written back to LaTeX.
-
-What is safe was found by comparing pixels of `\text{...}` and `\mathrm{...}` for every character in every
-place: punctuation comes from other fonts in math, a last letter with an italic correction moves what follows,
-spaces keep their size in a subscript, and a single letter has its scripts at other heights than a box.
-
-Arrays printed as canonical tokens: each cell in braces, each row closed by `\\`.
+Words become letters of a math alphabet where that gives the same picture. Which letters are safe was found by
+comparing pixels of `\text{...}` and `\mathrm{...}` for every character in every place: punctuation comes from
+other fonts in math, a last letter with an italic correction moves what follows, spaces keep their size in a
+subscript, and a single letter has its scripts at other heights than a box.
 """
 
-from abc import abstractmethod
 from typing import Final
 
 from i2l.formulas import commands
-from i2l.formulas.commands import CELL_STYLES, MATRICES
+from i2l.formulas.commands import CELL_STYLES, COMMANDS, MATRIX_FENCES
 from i2l.formulas.lexer import Token
 from i2l.formulas.tree import (
     Array,
@@ -34,222 +27,26 @@ from i2l.formulas.tree import (
     put_before,
 )
 
-_ALPHANUMERIC = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
-_SPACES = frozenset(("~", "\\", r"\quad", r"\qquad"))
-_SAFE = {
-    r"\mathrm": _ALPHANUMERIC | frozenset("()[]"),
-    r"\mathbf": _ALPHANUMERIC,
-    r"\mathsf": _ALPHANUMERIC,
-    r"\mathtt": _ALPHANUMERIC,
-}
-_ITALIC_CORRECTED = {
-    r"\mathrm": frozenset("fgvwyVWY"),
-    r"\mathbf": frozenset("fgvwyVWY"),
-    r"\mathsf": frozenset("fgrvwyVWY"),
-    r"\mathtt": frozenset(),
-}
-_LOW = frozenset("aceimnorstuxz")  # single letters whose scripts stand where those of a box do ...
-_DESCENDING = frozenset("gjpqyQ")  # ... and those whose subscript does not
-
-
-def plain_letters(symbols: list[Symbol], alphabet: str, style: int, scripts: Scripts | None) -> bool:
-    """Tell whether words in a math alphabet give the picture of the text, in a style and under scripts."""
-    safe, corrected = _SAFE[alphabet], _ITALIC_CORRECTED[alphabet]
-    spaces = alphabet == r"\mathrm" and style < 2
-    previous = ""
-    for symbol in symbols:
-        text = symbol.text
-        if text in _SPACES:
-            if not spaces or previous in corrected:
-                return False
-        elif text not in safe:
-            return False
-        previous = text
-    if previous in corrected:
-        return False
-    if scripts is not None and len(symbols) == 1:
-        if scripts.sup is not None and not (previous in _LOW or previous.isdigit()):
-            return False
-        if scripts.sub is not None and previous in _DESCENDING:
-            return False
-    return True
-
-
-def written_text(symbols: list[Symbol], tie: str = " ") -> list[str]:
-    """Give what LaTeX must see for each symbol of a text: spaces back, and one after a command's name."""
-    written: list[str] = []
-    after_name = after_space = False
-    for symbol in symbols:
-        text = symbol.text
-        if text == "~":
-            written.append("~" if after_name or after_space else tie)  # TeX drops a space after either
-        elif text == "\\":
-            written.append("\\ ")
-        else:
-            written.append(f" {text}" if after_name and text[0].isalnum() else text)
-        after_name = len(text) > 1 and text[0] == "\\" and text[-1].isalpha()
-        after_space = text in ("~", "\\")
-    return written
-
-
-_UNBRACEABLE: Final = frozenset(
-    [
-        r"\hfill",
-        r"\hfil",
-        r"\hss",
-        r"\hfilneg",
-        r"\vspace",
-        r"\vspace*",
-        r"\vskip",
-        r"\smallskip",
-        r"\medskip",
-        r"\bigskip",
-        r"\multicolumn",
-        r"\omit",
-        r"\span",
-        r"\noalign",
-    ]
-)
-
-
-class ArrayPrinter:
-    """Collects tokens; `written` holds those that LaTeX must see otherwise than after one space."""
-
-    def __init__(self, *, spaced: bool) -> None:
-        self.spaced = spaced
-        self.tokens: list[Token] = []
-        self.written: dict[int, str] = {}
-        self.hidden = False  # inside a phantom nothing is drawn
-
-    @abstractmethod
-    def items(self, items: list[Node], style: int, *, braced: bool = False) -> None:
-        """Print the items of a group."""
-
-    @abstractmethod
-    def braced(self, items: list[Node], node: Node, style: int) -> None:
-        """Print items in braces."""
-
-    @abstractmethod
-    def optional(self, node: Optional, style: int) -> None:
-        """Print `[ ... ]`."""
-
-    @abstractmethod
-    def length(self, node: Length, style: int) -> None:
-        """Print a length."""
-
-    def emit(self, text: str, start: int, end: int) -> None:
-        """Add one token."""
-        self.tokens.append(Token(text, start, end, not self.hidden and text not in commands.STRUCTURAL))
-
-    def structure(self, text: str, position: int) -> None:
-        """Add a token that draws nothing and has no text of its own in the source."""
-        self.tokens.append(Token(text, position, position, False))
-
-    def array(self, node: Array, style: int) -> None:
-        """Print rows and cells, each cell in braces and each row closed by `\\\\`."""
-        name = {"eqnarray": "aligned", "equation": "gathered"}.get(node.name, node.name)
-        if name == "substack":
-            self.substack(node, style)
-            return
-        fences = MATRICES.get(name)
-        if fences:
-            self.emit(fences[0], node.begin.start, node.begin.end)
-        name = "matrix" if name in MATRICES else name
-        begin, closing = node.begin, node.closing
-        self.tokens.append(Token(rf"\begin{{{name}}}", begin.start, begin.end, name == "cases"))
-        hidden = self.hidden
-        if node.position:
-            self.hidden = True  # it says where the array stands, and draws nothing
-            self.written[len(self.tokens)] = "["  # inside a matrix amsmath looks for it right behind the name
-            self.optional(node.position, style)
-            self.hidden = hidden
-        if node.columns is not None:
-            self.columns(node.columns, begin.end)
-        for row in node.rows:
-            self.row(row, node.name, closing.start)
-        self.items(node.rules, style)
-        self.tokens.append(Token(rf"\end{{{name}}}", closing.start, closing.end, False))
-        if fences:
-            self.emit(fences[1], closing.start, closing.end)
-
-    def columns(self, columns: list[Symbol], position: int) -> None:
-        """Print a column specification; only its rules are drawn."""
-        self.structure("{", position)
-        plain = all(symbol.text in "lcr|" for symbol in columns)
-        for symbol, piece in zip(columns, written_text(columns, tie="~"), strict=True):
-            if not plain:
-                self.written[len(self.tokens)] = piece
-            self.tokens.append(Token(symbol.text, symbol.start, symbol.end, symbol.text == "|"))
-        self.structure("}", position)
-
-    def row(self, row: Row, environment: str, end: int) -> None:
-        """Print one row of an array."""
-        style = CELL_STYLES.get(environment, 1)
-        self.items(row.rules, style)
-        cells = row.cells
-        if environment == "eqnarray" and len(cells) > 2:
-            cells = [cells[0], [node for cell in cells[1:] for node in cell]]
-        aligned = environment in ("aligned", "alignedat", "eqnarray") and not self.spaced
-        for index, cell in enumerate(cells):
-            if index:
-                self.emit("&", row.breaks[index - 1].start, row.breaks[index - 1].end)
-            self.cell(
-                cell,
-                row.breaks[index].start if index < len(row.breaks) else end,
-                style,
-                aligned and index % 2,
-            )
-        closing = row.breaks[-1] if len(row.breaks) == len(row.cells) else Symbol("\\\\", end, end)
-        self.emit("\\\\", closing.start, closing.end)
-        if row.gap is not None:
-            self.written[len(self.tokens)] = "["
-            self.length(row.gap, style)
-
-    def cell(self, cell: list[Node], position: int, style: int, aligned: int) -> None:
-        """Print one cell; right of an alignment point an empty group keeps the space of the relation."""
-        if any(node_name(node) in _UNBRACEABLE for node in cell):
-            self.items(cell, style)
-            return
-        if len(cell) == 1 and type(cell[0]) is Group:
-            items = cell[0].items
-            if self.spaced or (items and node_name(items[-1]) in commands.DOTS):
-                self.braced(items, cell[0], style)
-                return
-        start = cell[0].start if cell else position
-        self.structure("{", start)
-        if aligned:
-            cell = put_before(Group([], start, start), cell)
-        self.items(cell, style)
-        self.structure("}", cell[-1].end if cell else position)
-
-    def substack(self, node: Array, style: int) -> None:
-        """Print the lines of \\substack, which takes no cells."""
-        self.emit(r"\substack", node.begin.start, node.begin.end)
-        self.structure("{", node.begin.end)
-        for index, row in enumerate(node.rows):
-            if index:
-                self.structure("\\\\", row.cells[0][0].start if row.cells[0] else node.end)
-            for cell in row.cells:
-                self.items(cell, style)
-        self.structure("}", node.end)
-
-
-def node_name(node: Node) -> str:
-    """Give the command or symbol that a node is, or nothing."""
-    return node.text if type(node) is Symbol else node.name if type(node) is Command else ""
-
-
+# A cell with one of these is written without braces, which would change what it does.
+_UNBRACEABLE: Final = commands.names_of(lambda command: command.cell)
 _SPECIAL_SYMBOLS: Final = frozenset(
     {r"\rm", *commands.STYLE_SWITCHES, *commands.OPERATOR_LETTERS, r"\left.", r"\right."}
 )
 _UNITS: Final = ("cm", "in", "pt", "mm", "em")
 
 
-class CanonicalPrinter(ArrayPrinter):
-    """Prints every kind of node."""
+class CanonicalPrinter:
+    """Collects the tokens of a tree; `written` holds those that LaTeX must see otherwise than after a space.
+
+    Each method prints one kind of node, in a style of TeX: 0 display, 1 text, 2 script, 3 scriptscript. Some
+    rewritings keep the picture in one style only.
+    """
 
     def __init__(self, *, spaced: bool) -> None:
-        super().__init__(spaced=spaced)
+        self.spaced = spaced
+        self.tokens: list[Token] = []
+        self.written: dict[int, str] = {}
+        self.hidden = False  # inside a phantom nothing is drawn
         self._printers = {
             Group: self.group,
             Scripts: self.scripts,
@@ -260,6 +57,14 @@ class CanonicalPrinter(ArrayPrinter):
             Length: self.length,
             Text: self.text,
         }
+
+    def emit(self, text: str, start: int, end: int) -> None:
+        """Add one token."""
+        self.tokens.append(Token(text, start, end, not self.hidden and text not in commands.STRUCTURAL))
+
+    def structure(self, text: str, position: int) -> None:
+        """Add a token that draws nothing and has no text of its own in the source."""
+        self.tokens.append(Token(text, position, position, False))
 
     def node(self, node: Node, style: int) -> None:
         """Print one node as it is."""
@@ -407,8 +212,6 @@ class CanonicalPrinter(ArrayPrinter):
         elif name in commands.SLASHED:
             self.slashed(node, style)
             return
-        elif name in commands.FONT_ALIASES:
-            name = commands.FONT_ALIASES[name]
         elif name == r"\ensuremath":
             self.node(arguments[0], style)
             return
@@ -417,14 +220,14 @@ class CanonicalPrinter(ArrayPrinter):
             self.length(braced, style)
             return
         self.emit(name, node.start, node.name_end)
-        if name in commands.NARROW_ACCENTS:
-            self.braced_argument(arguments[0], style)
-        elif name in commands.LINES:
-            self.line_argument(arguments[0], style)
-        elif name in commands.PHANTOMS:
+        if name in commands.PHANTOMS:
             hidden, self.hidden = self.hidden, True
-            (self.braced_argument if name == r"\phantom" else self.argument)(arguments[0], style)
+            (self.braced_argument if COMMANDS[name].braces else self.argument)(arguments[0], style)
             self.hidden = hidden
+        elif COMMANDS[name].braces == "one":
+            self.braced_argument(arguments[0], style)
+        elif COMMANDS[name].braces == "two":
+            self.line_argument(arguments[0], style)
         else:
             styles = _argument_styles(name, len(arguments), style)
             for argument, argument_style in zip(arguments, styles, strict=True):
@@ -495,6 +298,101 @@ class CanonicalPrinter(ArrayPrinter):
         self.written[len(self.tokens)] = "}"
         self.structure("}", node.end)
 
+    # Arrays: each cell in braces, each row closed by `\\`
+
+    def array(self, node: Array, style: int) -> None:
+        """Print rows and cells, each cell in braces and each row closed by `\\\\`."""
+        name = commands.PRINTED_ENVIRONMENTS.get(node.name, node.name)
+        if name == "substack":
+            self.substack(node, style)
+            return
+        fences = MATRIX_FENCES.get(name)
+        if fences:
+            self.emit(rf"\left{fences[0]}", node.begin.start, node.begin.end)
+            name = "matrix"
+        begin, closing = node.begin, node.closing
+        self.tokens.append(Token(rf"\begin{{{name}}}", begin.start, begin.end, name == "cases"))
+        hidden = self.hidden
+        if node.position:
+            self.hidden = True  # it says where the array stands, and draws nothing
+            self.written[len(self.tokens)] = "["  # inside a matrix amsmath looks for it right behind the name
+            self.optional(node.position, style)
+            self.hidden = hidden
+        if node.columns is not None:
+            self.columns(node.columns, begin.end)
+        for row in node.rows:
+            self.row(row, node.name, closing.start)
+        self.items(node.rules, style)
+        self.tokens.append(Token(rf"\end{{{name}}}", closing.start, closing.end, False))
+        if fences:
+            self.emit(rf"\right{fences[1]}", closing.start, closing.end)
+
+    def columns(self, columns: list[Symbol], position: int) -> None:
+        """Print a column specification; only its rules are drawn."""
+        self.structure("{", position)
+        plain = all(symbol.text in "lcr|" for symbol in columns)
+        for symbol, piece in zip(columns, written_text(columns, tie="~"), strict=True):
+            if not plain:
+                self.written[len(self.tokens)] = piece
+            self.tokens.append(Token(symbol.text, symbol.start, symbol.end, symbol.text == "|"))
+        self.structure("}", position)
+
+    def row(self, row: Row, environment: str, end: int) -> None:
+        """Print one row of an array."""
+        style = CELL_STYLES.get(environment, 1)
+        self.items(row.rules, style)
+        cells = row.cells
+        if environment == "eqnarray" and len(cells) > 2:
+            cells = [cells[0], [node for cell in cells[1:] for node in cell]]
+        aligned = environment in commands.ALIGNING and not self.spaced
+        for index, cell in enumerate(cells):
+            if index:
+                self.emit("&", row.breaks[index - 1].start, row.breaks[index - 1].end)
+            self.cell(
+                cell,
+                row.breaks[index].start if index < len(row.breaks) else end,
+                style,
+                aligned and index % 2,
+            )
+        closing = row.breaks[-1] if len(row.breaks) == len(row.cells) else Symbol("\\\\", end, end)
+        self.emit("\\\\", closing.start, closing.end)
+        if row.gap is not None:
+            self.written[len(self.tokens)] = "["
+            self.length(row.gap, style)
+
+    def cell(self, cell: list[Node], position: int, style: int, aligned: int) -> None:
+        """Print one cell; right of an alignment point an empty group keeps the space of the relation."""
+        if any(node_name(node) in _UNBRACEABLE for node in cell):
+            self.items(cell, style)
+            return
+        if len(cell) == 1 and type(cell[0]) is Group:
+            items = cell[0].items
+            if self.spaced or (items and node_name(items[-1]) in commands.DOTS):
+                self.braced(items, cell[0], style)
+                return
+        start = cell[0].start if cell else position
+        self.structure("{", start)
+        if aligned:
+            cell = put_before(Group([], start, start), cell)
+        self.items(cell, style)
+        self.structure("}", cell[-1].end if cell else position)
+
+    def substack(self, node: Array, style: int) -> None:
+        """Print the lines of \\substack, which takes no cells."""
+        self.emit(r"\substack", node.begin.start, node.begin.end)
+        self.structure("{", node.begin.end)
+        for index, row in enumerate(node.rows):
+            if index:
+                self.structure("\\\\", row.cells[0][0].start if row.cells[0] else node.end)
+            for cell in row.cells:
+                self.items(cell, style)
+        self.structure("}", node.end)
+
+
+def node_name(node: Node) -> str:
+    """Return the name of a node that is a command or a symbol, and nothing for any other."""
+    return node.text if type(node) is Symbol else node.name if type(node) is Command else ""
+
 
 def _has_letters(node: Node) -> bool:
     """Tell whether \\rm would change how a node looks."""
@@ -510,7 +408,7 @@ def _limits_are_default(name: str, limits: str, style: int) -> bool:
 
 
 def _fraction(name: str, style: int) -> tuple[str, int]:
-    """Give the name to print for a fraction or binomial in a style, and the style of its parts."""
+    """Return the name by which a fraction or binomial is printed in a style, and the style of its parts."""
     kind = "binom" if name in commands.BINOMIALS else "frac"
     if name == r"\cfrac":
         return name, 0
@@ -522,16 +420,73 @@ def _fraction(name: str, style: int) -> tuple[str, int]:
 
 
 def _argument_styles(name: str, count: int, style: int) -> list[int]:
-    if name in commands.STACKS or name in commands.ARROWS:
+    if name in commands.STACKS or name in commands.LONG_ARROWS:
         small = min(style + 2, 3) if style == 0 else min(style + 1, 3)
-        return [small] * count if name in commands.ARROWS else [small, style]
-    if name in (r"\overbrace", r"\underbrace", r"\lefteqn", r"\boxed"):
-        return [0] * count
-    return [style] * count
+        return [small] * count if name in commands.LONG_ARROWS else [small, style]
+    inner_style = COMMANDS[name].inner_style
+    return [style if inner_style < 0 else inner_style] * count
 
 
 def _braced_length(node: Node) -> Length | None:
-    """Give the length of an \\hskip as \\hspace takes it, if it is in a unit that im2markup knows."""
+    """Return the length of an \\hskip as \\hspace takes it, if its unit is one that im2markup knows."""
     if not isinstance(node, Length) or "".join(symbol.text for symbol in node.symbols)[-2:] not in _UNITS:
         return None
     return Length(node.symbols, "{", node.start, node.end)
+
+
+_ALPHANUMERIC = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+_SPACES = frozenset(("~", "\\", r"\quad", r"\qquad"))
+_SAFE = {
+    r"\mathrm": _ALPHANUMERIC | frozenset("()[]"),
+    r"\mathbf": _ALPHANUMERIC,
+    r"\mathsf": _ALPHANUMERIC,
+    r"\mathtt": _ALPHANUMERIC,
+}
+_ITALIC_CORRECTED = {
+    r"\mathrm": frozenset("fgvwyVWY"),
+    r"\mathbf": frozenset("fgvwyVWY"),
+    r"\mathsf": frozenset("fgrvwyVWY"),
+    r"\mathtt": frozenset(),
+}
+_LOW = frozenset("aceimnorstuxz")  # single letters whose scripts stand where those of a box do ...
+_DESCENDING = frozenset("gjpqyQ")  # ... and those whose subscript does not
+
+
+def plain_letters(symbols: list[Symbol], alphabet: str, style: int, scripts: Scripts | None) -> bool:
+    """Tell whether words in a math alphabet give the picture of the text, in a style and under scripts."""
+    safe, corrected = _SAFE[alphabet], _ITALIC_CORRECTED[alphabet]
+    spaces = alphabet == r"\mathrm" and style < 2
+    previous = ""
+    for symbol in symbols:
+        text = symbol.text
+        if text in _SPACES:
+            if not spaces or previous in corrected:
+                return False
+        elif text not in safe:
+            return False
+        previous = text
+    if previous in corrected:
+        return False
+    if scripts is not None and len(symbols) == 1:
+        if scripts.sup is not None and not (previous in _LOW or previous.isdigit()):
+            return False
+        if scripts.sub is not None and previous in _DESCENDING:
+            return False
+    return True
+
+
+def written_text(symbols: list[Symbol], tie: str = " ") -> list[str]:
+    """Return what LaTeX must see for each symbol of a text: its spaces, and one after a command's name."""
+    written: list[str] = []
+    after_name = after_space = False
+    for symbol in symbols:
+        text = symbol.text
+        if text == "~":
+            written.append("~" if after_name or after_space else tie)  # TeX drops a space after either
+        elif text == "\\":
+            written.append("\\ ")
+        else:
+            written.append(f" {text}" if after_name and text[0].isalnum() else text)
+        after_name = len(text) > 1 and text[0] == "\\" and text[-1].isalpha()
+        after_space = text in ("~", "\\")
+    return written

@@ -1,464 +1,408 @@
-r"""The one table of commands: what each takes as arguments, what it draws, and which group it belongs to.
+r"""The table of LaTeX commands and environments, read from commands.txt, and the sets that follow from it.
 
-A signature is a string with one letter an argument:
-  m  math            o  optional math in [ ]        *  optional star
-  t  text            l  length, as in 1.5em         L  optional length in [ ]
-  d  bare length, as after \kern
-A command that is not in the table takes nothing and is printed as it is: TeX may know it, and if not says so.
-
-Every sign that LaTeX, amssymb and mathtools draw, by the class that decides where it can stand.
-
-A reader should know all of them, however rare: training data is made from this table
-(`i2l.formulas.compose`), and a test list of signs is checked against it.
-
-Environments: what each becomes, and in which style its cells are set.
+Every fact about a command stands in one record: what arguments it takes, which picture it shares with other
+names, whether it may share a TeX process, what the guard on decoding thinks of it, how it is printed and what
+it is in MathML. The rest of the package asks the table, or one of the sets below it; nothing keeps a list of
+commands of its own. To add a command, add its line to commands.txt.
 """
 
-from typing import Final
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-SIGNATURES: Final[dict[str, str]] = {}
+from i2l.errors import I2LError
+
+Kind = Literal[
+    # signs
+    "greek",
+    "letter",
+    "dots",
+    "column-dots",
+    "binary",
+    "modulo",
+    "relation",
+    "arrow",
+    "operator",
+    "named-operator",
+    "operator-name",
+    "delimiter",
+    "punctuation",
+    "text-letter",
+    # what takes an argument and draws something about it
+    "accent",
+    "line",
+    "frame",
+    "fraction",
+    "general-fraction",
+    "slashed",
+    "binomial",
+    "infix",
+    "stack",
+    "root",
+    "long-arrow",
+    "box",
+    "rule",
+    "text-accent",
+    # what says how something is set
+    "alphabet",
+    "font-switch",
+    "size-switch",
+    "style-switch",
+    "class",
+    "lap",
+    "phantom",
+    "text",
+    "mover",
+    "length",
+    "bare-length",
+    "space",
+    "limits",
+    "sized",
+    "fence",
+    "script",
+    # the frame of a formula, and what is no part of it
+    "rows",
+    "structure",
+    "row-end",
+    "row-rule",
+    "math-shift",
+    "dropped",
+    "colour",
+    # names of other commands, and the rest
+    "alias",
+    "spelled",
+    "other",
+]
+
+Sign = Literal[
+    "letter",
+    "binary",
+    "relation",
+    "arrow",
+    "operator",
+    "accent",
+    "wide-accent",
+    "brace",
+    "frame",
+    "stroke",
+    "alphabet",
+    "long-arrow",
+    "common",
+    "cuts",
+]
+Shape = Literal["bar", "mark", "around", "stacked", "beside", "row", "slanted"]
+GuardWord = Literal["never", "braced", "words", "unseen", "unseen-alone"]
+PrettyWord = Literal["spaced", "opening", "joins", "ordinary", "alone", "reaches"]
+Font = Literal[
+    "",
+    "plain",
+    "roman",
+    "italic",
+    "bold",
+    "bold-symbols",
+    "sans",
+    "typewriter",
+    "calligraphic",
+    "script",
+    "blackboard",
+    "fraktur",
+]
 
 
-def _define(signature: str, names: str) -> frozenset[str]:
-    commands = frozenset(f"\\{name}" for name in names.split())
-    SIGNATURES.update(dict.fromkeys(commands, signature))
-    return commands
+class Command(NamedTuple):
+    r"""One command, or one character: all that the package knows about it."""
+
+    name: str
+    kind: Kind
+    # One letter an argument. m: math, o: optional math in [ ], t: text, l: length as in 1.5em, L: optional
+    # length in [ ], d: bare length as after \kern, n: a name that is not drawn, with [ ] before it or not.
+    arguments: str = ""
+
+    # The picture, and who else has it
+    same_as: str = ""  # the one name that canonical formulas have for this picture
+    elsewhere: bool = False  # TeX does not draw `same_as` for it: KaTeX, Wikipedia or old AMS-LaTeX mean that
+    as_delimiter: str = ""  # the same after \left and \right, where more names are one
+    glyph: str = ""  # another command that draws this glyph, if at another distance from its neighbours
+    spelled: str = ""  # the LaTeX it stands for
+    characters: str = ""  # characters beyond ASCII that are read as it
+    silent: bool = False  # draws no ink itself
+    # The shape of its ink. bar: wide and low; mark: small; around: encloses other ink; stacked, beside, row,
+    # slanted: of several parts one above the other, side by side, in a row, in a slanted row.
+    shape: frozenset[Shape] = frozenset()
+
+    # What the parser and the canonical printer make of it
+    delimiter: bool = False  # may stand after \left and \right
+    pair: str = ""  # the delimiter that closes what this one opens
+    script: str = ""  # _ or ^: where it puts what follows
+    limits: Literal["", "display", "side", "brace"] = ""  # where scripts stand in display style, if it asks
+    letters: str = ""  # of a named operator, where they are not its name
+    style: int = -1  # of TeX, that it switches to: 0 display, 1 text, 2 script, 3 scriptscript
+    inner_style: int = -1  # of its argument, where that is not the style it stands in
+    infix: str = ""  # the command with two arguments that it is between them
+    rows: str = ""  # the environment that its argument is written in
+    braces: Literal["", "one", "two"] = ""  # that im2markup gives its argument whatever the author wrote
+    cell: Literal["", "fills", "bare"] = ""  # a cell with it takes no braces; `fills` also pushes it aside
+    font: Font = ""  # of letters in its argument, or after it; nothing where it leaves them as they are
+    switch: str = ""  # the switch that im2latex has instead of this alphabet
+    fixed_size: bool = False  # its words keep their size in a subscript
+
+    # TeX
+    package: str = "latex"  # that defines it; amsmath, amssymb, bm and mathrsfs count as LaTeX
+    tame: bool = False  # only draws: may share a process. Signs need no word here, since TeX is asked
+    manifold: bool = False  # sets its argument several times over, to choose one
+    strays: bool = False  # may put ink far outside its box
+
+    # Words of the guard on decoding. never: not in mathematics; braced: no argument without braces; words:
+    # may stand among words; unseen: a picture of two symbols cannot show it; unseen-alone: one of one symbol.
+    guard: frozenset[GuardWord] = frozenset()
+    # Words for readable LaTeX. spaced: a space on either side; opening: a sign after it is no sum; joins: a
+    # relation after it is part of the same sign; ordinary: set as a letter is; alone: braces behind it are no
+    # argument; reaches: works on all that follows in its group, so that braces around it are seen.
+    pretty: frozenset[PrettyWord] = frozenset()
+    # Classes of signs that composed training data takes it for, and these. common: gives its place to a rare
+    # sign of its class now and then; cuts: formulas are cut into parts at it.
+    sign: frozenset[Sign] = frozenset()
+
+    # Other formats
+    mathml: str | None = None  # what to give latex2mathml in its place: nothing, a character, another command
+    unicode: str = ""  # the character that shows it
+    typst: str = ""
+    asciimath: str = ""
 
 
-# One argument, drawn over or under it. KaTeX 0.6 knew the narrow ones, so im2markup braces their argument.
-NARROW_ACCENTS: Final = _define("m", "acute grave ddot tilde bar breve check hat vec dot")
-WIDE_ACCENTS: Final = _define(
-    "m",
-    "widehat widetilde widecheck widebar mathring dddot ddddot overrightarrow overleftarrow"
-    " overleftrightarrow underrightarrow underleftarrow underleftrightarrow overbrace underbrace underbar",
-)
-# im2markup gives these braces of their own around the braces of the argument.
-LINES: Final = _define("m", "overline underline")
-PHANTOMS: Final = _define("m", "phantom hphantom vphantom")
+class Environment(NamedTuple):
+    r"""One environment, by the name between the braces of \begin{...}."""
 
-MATH_FONTS: Final = _define(
-    "m",
-    "mathrm mathit mathbf mathbb mathcal mathfrak mathscr mathsf mathtt mathnormal"
-    " boldsymbol bm pmb Bbb bold frak",
-)
-FONT_ALIASES: Final = {r"\Bbb": r"\mathbb", r"\bold": r"\mathbf", r"\frak": r"\mathfrak"}
-FONT_SWITCHES: Final = frozenset(
-    [
-        r"\rm",
-        r"\bf",
-        r"\it",
-        r"\sl",
-        r"\sf",
-        r"\tt",
-        r"\sc",
-        r"\cal",
-        r"\mit",
-        r"\em",
-        r"\boldmath",
-        r"\unboldmath",
-        r"\bfseries",
-        r"\itshape",
-        r"\rmfamily",
-        r"\normalfont",
-        r"\sffamily",
-        r"\ttfamily",
-        r"\mdseries",
-        r"\upshape",
-        r"\slshape",
-        r"\scshape",
-    ]
-)
-SIZE_SWITCHES: Final = frozenset(
-    [
-        r"\tiny",
-        r"\scriptsize",
-        r"\footnotesize",
-        r"\small",
-        r"\normalsize",
-        r"\large",
-        r"\Large",
-        r"\LARGE",
-        r"\huge",
-        r"\Huge",
-    ]
-)
-CLASSES: Final = _define(
-    "m", "mathop mathbin mathrel mathord mathopen mathclose mathpunct mathinner ensuremath smash"
-)
-LAPS: Final = _define("m", "mathllap mathrlap mathclap lefteqn cancel bcancel xcancel boxed")
-FRACTIONS: Final = _define("mm", "frac dfrac tfrac cfrac")
-SLASHED: Final = _define("mm", "nicefrac sfrac")
-BINOMIALS: Final = _define("mm", "binom dbinom tbinom")
-STACKS: Final = _define("mm", "stackrel overset underset")
-ROOTS: Final = _define("om", "sqrt")
-ARROWS: Final = _define(
-    "om",
-    "xrightarrow xleftarrow xleftrightarrow xRightarrow xLeftarrow xLeftrightarrow xmapsto"
-    " xhookrightarrow xhookleftarrow xrightharpoonup xleftharpoonup xrightleftharpoons",
-)
-_define("m", "pmod pod operatorname operatorname* operatornamewithlimits")
-_define("llllmm", "genfrac")  # delimiters, thickness and style are taken as they are, like lengths
+    name: str
+    specification: bool = False  # begins with its columns, as in {lcr}
+    counted: bool = False  # begins with the number of its columns
+    position: bool = False  # may begin with [t] or [b]
+    becomes: str = ""  # of a display: what several lines of it are read as
+    printed: str = ""  # what the canonical printer writes for it, if not its name
+    cells: int = 1  # the style of its cells: 0 display, 1 text, 2 script
+    aligns: bool = False  # every second cell begins at an alignment point, before a relation
+    fences: str = ""  # the delimiters around its matrix, with a comma between them
+    unspaced: bool = False  # TeX keeps no distance around it
+    columns: int = -1  # that the guard lets a row have; 0: what it says itself; -1: it is not let through
+    tame: bool = False
+    package: str = "latex"
+    starred: bool = False  # the package has it with a star too
+    holds: Literal["", "formula", "lines"] = ""  # in a document: one formula, or several lines of them
+    stand_in: str = ""  # the same by amsmath, with dots for what it holds
+    mathml: str = ""  # the environment to give latex2mathml in its place
 
-TEXTS: Final = _define(
-    "t",
-    "text mbox hbox textrm textbf textit textsf texttt textnormal textup textsc textsl textmd emph fbox"
-    " llap rlap clap",
-)
-_define("LLt", "makebox framebox")
-_define("lLLt", "raisebox")
-_define("lt", "parbox")
-LENGTHS: Final = _define("l", "hspace hspace* vspace vspace*")
-_define("Lll", "rule")
-BARE_LENGTHS: Final = _define("d", "kern mkern mskip hskip vskip")
-BOX_MOVERS: Final = _define("dm", "raise lower")  # TeX wants a box after them, not an alphabet
 
-# Text commands whose words im2markup writes as a math alphabet; the value is that alphabet.
-TEXT_ALPHABETS: Final = {
-    r"\text": r"\mathrm",
-    r"\mbox": r"\mathrm",
-    r"\hbox": r"\mathrm",
-    r"\textrm": r"\mathrm",
-    r"\textnormal": r"\mathrm",
-    r"\textup": r"\mathrm",
-    r"\textmd": r"\mathrm",
-    r"\textbf": r"\mathbf",
-    r"\textsf": r"\mathsf",
-    r"\texttt": r"\mathtt",
+class TableError(I2LError):
+    """A line of the table that is no record."""
+
+
+def read_table(text: str) -> tuple[dict[str, Command], dict[str, Environment]]:
+    """Read the records of a table by their names, in their order.
+
+    Raises:
+        TableError: for a fact or a word that there is none of, or a name that comes twice.
+    """
+    commands: dict[str, Command] = {}
+    environments: dict[str, Environment] = {}
+    shared: dict[str, Any] = {}
+    of_environments = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.startswith(("@ ", "  ")):
+            continue  # prose
+        first, *facts = line.removeprefix("@").split()
+        try:
+            if line[0] == "@":
+                of_environments = first == "environment"
+                facts = facts if of_environments else [f"kind={first}", *facts]
+            values = dict(_read_fact(Environment if of_environments else Command, fact) for fact in facts)
+            if line[0] == "@":
+                shared = values
+            elif first in (environments if of_environments else commands):
+                raise ValueError("the name stands in the table already")
+            elif of_environments:
+                environments[first] = Environment(name=first, **(shared | values))
+            else:
+                commands[first] = Command(name=first, **(shared | values))
+        except (TypeError, ValueError) as error:
+            raise TableError(f"Line {number} of the table of commands, {line.strip()!r}: {error}.") from None
+    return commands, environments
+
+
+def _read_fact(record: type[Command] | type[Environment], fact: str) -> tuple[str, Any]:
+    """Read `word`, `field=value` or `field=no`, which is the field's default again."""
+    field, given, value = fact.partition("=")
+    if field not in _FIELDS[record]:
+        raise ValueError(f"there is no fact {field!r}")
+    default, choices = _FIELDS[record][field]
+    if value == "no":
+        return field, default
+    if isinstance(default, bool) == bool(given):
+        raise ValueError(f"{field!r} {'is a word by itself' if given else 'needs a value'}")
+    if isinstance(default, bool):
+        return field, True
+    words = value.split(",") if isinstance(default, frozenset) else [value]
+    if choices and not choices.issuperset(words):
+        raise ValueError(f"{field} is one of {', '.join(sorted(filter(None, choices)))}")
+    if isinstance(default, int):
+        return field, int(value)
+    return field, frozenset(words) if isinstance(default, frozenset) else value
+
+
+def _fields(record: type[Command] | type[Environment]) -> dict[str, tuple[Any, frozenset[str]]]:
+    """Return the default of each field but the name, and the words that its type allows, if it lists them."""
+    fields: dict[str, tuple[Any, frozenset[str]]] = {}
+    for name, hint in get_type_hints(record).items():
+        inner = get_args(hint)[0] if get_origin(hint) is frozenset else hint
+        choices = frozenset(get_args(inner)) if get_origin(inner) is Literal else frozenset()
+        fields[name] = record._field_defaults.get(name, ""), choices
+    del fields["name"]
+    return fields
+
+
+_FIELDS: Final = {record: _fields(record) for record in (Command, Environment)}
+
+COMMANDS, ENVIRONMENTS = read_table(Path(__file__).with_name("commands.txt").read_text(encoding="utf-8"))
+
+
+def names_of(test: Callable[[Command], object]) -> frozenset[str]:
+    """Return the names of the commands that pass a test."""
+    return frozenset(command.name for command in COMMANDS.values() if test(command))
+
+
+_NAMES_OF_KIND: Final[dict[str, list[str]]] = {}
+for _command in COMMANDS.values():
+    _NAMES_OF_KIND.setdefault(_command.kind, []).append(_command.name)
+
+
+def _kinds(*kinds: Kind) -> frozenset[str]:
+    return frozenset(name for kind in kinds for name in _NAMES_OF_KIND.get(kind, ()))
+
+
+def _signs(*words: str) -> tuple[str, ...]:
+    """Return the signs of some classes, in the order of the table."""
+    return tuple(command.name for command in COMMANDS.values() if not command.sign.isdisjoint(words))
+
+
+# Names. Canonical formulas have one name for what looks the same.
+SIGNATURES: Final = {
+    command.name: command.arguments
+    for command in COMMANDS.values()
+    if command.arguments and command.kind not in ("dropped", "colour")
 }
-# These keep their size inside a subscript, where the others shrink.
-FIXED_SIZE_TEXTS: Final = frozenset({r"\mbox", r"\hbox"})
-
-# Operators spelled in letters: im2markup writes them letter by letter; amsmath has a space in some.
-PLAIN_OPERATORS: Final = dict.fromkeys(
-    [
-        r"\arcsin",
-        r"\arccos",
-        r"\arctan",
-        r"\arg",
-        r"\cos",
-        r"\cosh",
-        r"\cot",
-        r"\coth",
-        r"\csc",
-        r"\deg",
-        r"\dim",
-        r"\exp",
-        r"\hom",
-        r"\ker",
-        r"\lg",
-        r"\ln",
-        r"\log",
-        r"\sec",
-        r"\sin",
-        r"\sinh",
-        r"\tan",
-        r"\tanh",
-    ]
-)
-LIMIT_OPERATORS: Final = dict.fromkeys(
-    [r"\det", r"\gcd", r"\inf", r"\lim", r"\liminf", r"\limsup", r"\max", r"\min", r"\Pr", r"\sup"]
-)
-OPERATOR_LETTERS: Final[dict[str, tuple[str, ...]]] = {
-    name: tuple(name[1:]) for name in (*PLAIN_OPERATORS, *LIMIT_OPERATORS)
-} | {
-    r"\liminf": ("l", "i", "m", r"\,", "i", "n", "f"),
-    r"\limsup": ("l", "i", "m", r"\,", "s", "u", "p"),
+ALIASES: Final = {command.name: command.same_as for command in COMMANDS.values() if command.same_as}
+DELIMITER_ALIASES: Final = {
+    command.name: command.as_delimiter for command in COMMANDS.values() if command.as_delimiter
 }
-# Operators that carry their limits above and below in display style ...
-BIG_OPERATORS: Final = frozenset(
-    [
-        r"\sum",
-        r"\prod",
-        r"\coprod",
-        r"\bigcap",
-        r"\bigcup",
-        r"\bigvee",
-        r"\bigwedge",
-        r"\bigoplus",
-        r"\bigotimes",
-        r"\bigodot",
-        r"\biguplus",
-        r"\bigsqcup",
-        r"\mathop",
-        r"\operatorname*",
-        r"\operatornamewithlimits",
-        r"\varlimsup",
-        r"\varliminf",
-        r"\varinjlim",
-        r"\varprojlim",
-    ]
-) | frozenset(LIMIT_OPERATORS)
-# ... and those that carry them at the side unless told otherwise.
-SIDE_OPERATORS: Final = frozenset(
-    [r"\int", r"\oint", r"\iint", r"\iiint", r"\iiiint", r"\idotsint", r"\operatorname", r"\smallint"]
-) | frozenset(PLAIN_OPERATORS)
+SPELLED_OUT: Final = {command.name: command.spelled for command in COMMANDS.values() if command.spelled}
+CHARACTERS: Final = {
+    character: command.spelled or command.name
+    for command in COMMANDS.values()
+    for character in command.characters
+}
 
-STYLE_SWITCHES: Final = {r"\displaystyle": 0, r"\textstyle": 1, r"\scriptstyle": 2, r"\scriptscriptstyle": 3}
+# Commands with an argument, by what they do to it.
+NARROW_ACCENTS: Final = names_of(lambda command: command.kind == "accent" and command.braces)
+WIDE_ACCENTS: Final = _kinds("accent") - NARROW_ACCENTS
+LINES: Final = _kinds("line")
+PHANTOMS: Final = _kinds("phantom")
+FRACTIONS: Final = _kinds("fraction")
+SLASHED: Final = _kinds("slashed")
+BINOMIALS: Final = _kinds("binomial")
+STACKS: Final = _kinds("stack")
+ROOTS: Final = _kinds("root")
+LONG_ARROWS: Final = _kinds("long-arrow")
+BOX_MOVERS: Final = _kinds("mover")  # TeX wants a box after them, not an alphabet
+TEXTS: Final = _kinds("text")
+DROPPED: Final = {name: COMMANDS[name].arguments for name in _kinds("dropped", "colour")}
+INFIXES: Final = {command.name: command.infix for command in COMMANDS.values() if command.infix}
+ROW_COMMANDS: Final = {command.name: command.rows for command in COMMANDS.values() if command.rows}
+
+# Fonts, sizes and styles.
+MATH_FONTS: Final = _kinds("alphabet") & SIGNATURES.keys()
+FONT_SWITCHES: Final = _kinds("font-switch")
+SIZE_SWITCHES: Final = _kinds("size-switch")
+STYLE_SWITCHES: Final = {name: COMMANDS[name].style for name in _kinds("style-switch")}
 SWITCHES: Final = FONT_SWITCHES | SIZE_SWITCHES | STYLE_SWITCHES.keys()
-SPACES: Final = frozenset(
-    [
-        "~",
-        "\\",
-        "\\,",
-        "\\:",
-        "\\;",
-        "\\!",
-        "\\>",
-        "\\/",
-        "\\-",
-        "\\*",
-        "\\quad",
-        "\\qquad",
-        "\\enspace",
-        "\\enskip",
-        "\\thinspace",
-        "\\medspace",
-        "\\thickspace",
-        "\\negthinspace",
-        "\\negmedspace",
-        "\\negthickspace",
-        "\\space",
-        "\\nobreakspace",
-        "\\hfill",
-        "\\hfil",
-        "\\hss",
-        "\\vss",
-        "\\null",
-        "\\strut",
-        "\\mathstrut",
-        "\\relax",
-        "\\protect",
-        "\\allowbreak",
-        "\\nobreak",
-        "\\noindent",
-        "\\smallskip",
-        "\\medskip",
-        "\\bigskip",
-        "\\limits",
-        "\\nolimits",
-        "\\displaylimits",
-        "\\nonumber",
-        "\\notag",
-    ]
-)
-STRUCTURAL: Final = (
-    frozenset(
-        [
-            "{",
-            "}",
-            "_",
-            "^",
-            "&",
-            "\\\\",
-            "\\cr",
-            "\\sp",
-            "\\sb",
-            "$",
-            "\\left.",
-            "\\right.",
-            "\\big",
-            "\\Big",
-            "\\bigg",
-            "\\Bigg",
-            "\\bigl",
-            "\\Bigl",
-            "\\biggl",
-            "\\Biggl",
-            "\\bigr",
-            "\\Bigr",
-            "\\biggr",
-            "\\Biggr",
-            "\\bigm",
-            "\\Bigm",
-            "\\biggm",
-            "\\Biggm",
-            "\\over",
-            "\\atop",
-            "\\middle",
-            "\\stackrel",
-            "\\overset",
-            "\\underset",
-            "\\substack",
-            "\\operatorname",
-            "\\operatorname*",
-            "\\operatornamewithlimits",
-            "\\noalign",
-            "\\mathversion",
-            "\\mathchoice",
-            "\\vcenter",
-            "\\unitlength",
-            "\\arraystretch",
-            "\\rule",
-        ]
-    )
-    | SPACES
-    | MATH_FONTS
-    | FONT_SWITCHES
-    | SIZE_SWITCHES
-    | CLASSES
-    | (LAPS - {r"\cancel", r"\bcancel", r"\xcancel", r"\boxed"})
-    | PHANTOMS
-    | (TEXTS - {r"\fbox"})
-    | LENGTHS
-    | BARE_LENGTHS
-    | frozenset(STYLE_SWITCHES)
-    | {r"\raise", r"\lower", r"\makebox", r"\raisebox", r"\parbox"}
-)
-
-# amsmath looks at what follows these, so braces around a cell that ends in one change its width.
-DOTS: Final = frozenset(
-    [r"\cdots", r"\ldots", r"\dots", r"\dotsb", r"\dotsc", r"\dotsm", r"\dotsi", r"\dotso"]
-)
-
-# Bookkeeping that draws nothing inside a formula: dropped, with its argument.
-DROPPED: Final = {
-    r"\label": "n",
-    r"\tag": "n",
-    r"\tag*": "n",
-    r"\nonumber": "",
-    r"\notag": "",
-    r"\displaybreak": "",
+SWITCH_OF_ALPHABET: Final = {command.name: command.switch for command in COMMANDS.values() if command.switch}
+# The alphabet in which im2markup writes the words of a text command. Not of a box that draws a frame.
+_ALPHABET_OF_FONT: Final = {
+    **{"roman": r"\mathrm", "bold": r"\mathbf", "sans": r"\mathsf", "typewriter": r"\mathtt"}
 }
-COLORS: Final = {r"\color": "n", r"\textcolor": "n", r"\colorbox": "n"}
+TEXT_ALPHABETS: Final = {
+    name: _ALPHABET_OF_FONT[COMMANDS[name].font]
+    for name in TEXTS
+    if COMMANDS[name].font in _ALPHABET_OF_FONT and COMMANDS[name].silent
+}
+FIXED_SIZE_TEXTS: Final = names_of(lambda command: command.fixed_size)
+
+# Operators, and where their limits stand in display style: above and below, or at the side.
+BIG_OPERATORS: Final = names_of(lambda command: command.limits == "display")
+SIDE_OPERATORS: Final = names_of(lambda command: command.limits == "side")
+LIMIT_OPERATORS: Final = _kinds("named-operator") & BIG_OPERATORS
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name if name in "+-*/=<>:!?" else f"\\{name}" for name in text.split())
+def _letters(command: Command) -> Iterator[str]:
+    """Split the name of an operator into letters, and the thin space that amsmath has in some."""
+    for number, part in enumerate((command.letters or command.name[1:]).split(r"\,")):
+        if number:
+            yield r"\,"
+        yield from part
 
 
-LETTERS: Final = _names(
-    """
-    alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa varkappa lambda mu nu xi
-    pi varpi rho varrho sigma varsigma tau upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi
-    Sigma Upsilon Phi Psi Omega varGamma varDelta varTheta varLambda varXi varPi varSigma varUpsilon
-    varPhi varPsi varOmega digamma aleph beth gimel daleth Bbbk Finv Game Im Re ell hbar hslash imath
-    jmath wp mho eth partial nabla infty emptyset varnothing complement circledS Box Diamond blacksquare
-    blacklozenge bigstar triangle triangledown blacktriangle blacktriangledown clubsuit diamondsuit
-    heartsuit spadesuit flat natural sharp top bot angle measuredangle sphericalangle backprime diagup
-    diagdown forall exists nexists neg surd checkmark maltese circledR yen pounds S P $ % # & _ dagger
-    ddagger prime backslash cdots ldots vdots ddots ! ?
-    """
+OPERATOR_LETTERS: Final = {name: tuple(_letters(COMMANDS[name])) for name in _kinds("named-operator")}
+
+# What draws nothing.
+SPACES: Final = names_of(
+    lambda command: command.silent and command.kind in ("space", "limits", "dropped")
+)  # of the dropped ones those that take nothing with them
+STRUCTURAL: Final = names_of(lambda command: command.silent) | {r"\left.", r"\right."}
+LIMITS: Final = _kinds("limits")
+MATH_SHIFTS: Final = _kinds("math-shift")  # they only say that mathematics begins or ends
+SIZED: Final = _kinds("sized")
+SCRIPTS: Final = {command.name: command.script for command in COMMANDS.values() if command.script}
+ROW_ENDS: Final = _kinds("row-end")
+ROW_RULES: Final = _kinds("row-rule")
+
+# Signs.
+GREEK: Final = _kinds("greek")
+DOTS: Final = _kinds("dots")  # amsmath looks at what follows: braces around a cell that ends in one are seen
+DELIMITERS: Final = names_of(lambda command: command.delimiter)
+# Every sign that LaTeX, amssymb and mathtools draw. A reader should know all of them, however rare: training
+# data is composed from these lists, and their order decides what a seed composes.
+BINARIES: Final = _signs("binary")
+RELATIONS: Final = _signs("relation")
+ARROW_SIGNS: Final = _signs("arrow")
+OPERATORS: Final = _signs("operator")
+NARROW_ACCENT_SIGNS: Final = _signs("accent")
+WIDE_ACCENT_SIGNS: Final = _signs("wide-accent")
+STROKES: Final = _signs("stroke")
+ACCENTS: Final = _signs("accent", "wide-accent", "brace", "frame", "stroke")
+ALPHABETS: Final = _signs("alphabet")
+STRETCHED_ARROWS: Final = _signs("long-arrow")
+# The daggers stand in the table as binary operators; as letters they have a place before the prime.
+_LETTERS: Final = [name for name in _signs("letter") if name not in BINARIES]
+LETTERS: Final = (
+    *_LETTERS[: _LETTERS.index(r"\prime")],
+    *(name for name in _signs("letter") if name in BINARIES),
+    *_LETTERS[_LETTERS.index(r"\prime") :],
 )
-BINARIES: Final = _names(
-    """
-    + - * / pm mp times div cdot ast star circ bullet cap cup Cap Cup uplus sqcap sqcup vee wedge curlyvee
-    curlywedge veebar barwedge doublebarwedge setminus smallsetminus wr diamond bigcirc bigtriangleup
-    bigtriangledown triangleleft triangleright lhd rhd unlhd unrhd oplus ominus otimes oslash odot
-    circledast circledcirc circleddash boxplus boxminus boxtimes boxdot amalg dagger ddagger centerdot
-    dotplus divideontimes ltimes rtimes leftthreetimes rightthreetimes intercal lessdot gtrdot bmod
-    """
-)
-RELATIONS: Final = _names(
-    """
-    = < > : leq geq neq equiv sim simeq approx cong propto asymp doteq prec succ preceq succeq ll gg lll
-    ggg subset supset subseteq supseteq sqsubset sqsupset sqsubseteq sqsupseteq in ni notin vdash dashv
-    models mid parallel perp smile frown bowtie Join leqq geqq leqslant geqslant eqslantless eqslantgtr
-    lesssim gtrsim lessapprox gtrapprox approxeq lessgtr gtrless lesseqgtr gtreqless lesseqqgtr gtreqqless
-    Doteq risingdotseq fallingdotseq backsim backsimeq subseteqq supseteqq Subset Supset preccurlyeq
-    succcurlyeq curlyeqprec curlyeqsucc precsim succsim precapprox succapprox vartriangleleft
-    vartriangleright trianglelefteq trianglerighteq vDash Vdash Vvdash smallsmile smallfrown shortmid
-    shortparallel bumpeq Bumpeq thicksim thickapprox eqsim eqcirc circeq triangleq varpropto between
-    pitchfork therefore because backepsilon blacktriangleleft blacktriangleright vartriangle nless ngtr
-    nleq ngeq nleqslant ngeqslant nleqq ngeqq lneq gneq lneqq gneqq lvertneqq gvertneqq lnsim gnsim
-    lnapprox gnapprox nprec nsucc npreceq nsucceq precneqq succneqq precnsim succnsim precnapprox
-    succnapprox nsim ncong nshortmid nshortparallel nmid nparallel nvdash nvDash nVdash nVDash
-    ntriangleleft ntriangleright ntrianglelefteq ntrianglerighteq nsubseteq nsupseteq nsubseteqq
-    nsupseteqq subsetneq supsetneq varsubsetneq varsupsetneq subsetneqq supsetneqq varsubsetneqq
-    varsupsetneqq coloneqq eqqcolon Coloneqq vcentcolon dblcolon
-    """
-)
-ARROW_SIGNS: Final = _names(
-    """
-    to leftarrow leftrightarrow Rightarrow Leftarrow Leftrightarrow longrightarrow longleftarrow
-    longleftrightarrow Longrightarrow Longleftarrow Longleftrightarrow implies impliedby iff mapsto
-    longmapsto hookrightarrow hookleftarrow rightharpoonup rightharpoondown leftharpoonup leftharpoondown
-    rightleftharpoons leftrightharpoons nearrow searrow swarrow nwarrow uparrow downarrow updownarrow
-    Uparrow Downarrow Updownarrow dashrightarrow dashleftarrow leftleftarrows rightrightarrows
-    leftrightarrows rightleftarrows Lleftarrow Rrightarrow twoheadleftarrow twoheadrightarrow
-    leftarrowtail rightarrowtail looparrowleft looparrowright curvearrowleft curvearrowright
-    circlearrowleft circlearrowright Lsh Rsh upuparrows downdownarrows upharpoonleft upharpoonright
-    downharpoonleft downharpoonright multimap leftrightsquigarrow rightsquigarrow nleftarrow nrightarrow
-    nLeftarrow nRightarrow nleftrightarrow nLeftrightarrow
-    """
-)
-OPERATORS: Final = _names(
-    """
-    sum prod coprod int oint iint iiint iiiint idotsint bigcap bigcup bigsqcup bigvee bigwedge bigoplus
-    bigotimes bigodot biguplus varlimsup varliminf varinjlim varprojlim
-    """
-)
-ACCENTS: Final = _names(
-    """
-    hat check tilde acute grave dot ddot dddot ddddot breve bar vec mathring widehat widetilde overline
-    underline overrightarrow overleftarrow overleftrightarrow underrightarrow underleftarrow
-    underleftrightarrow overbrace underbrace boxed cancel bcancel xcancel
-    """
-)
-ALPHABETS: Final = _names("mathrm mathbf mathit mathsf mathtt mathbb mathcal mathfrak mathscr boldsymbol")
-STRETCHED_ARROWS: Final = _names(
-    "xrightarrow xleftarrow xleftrightarrow xRightarrow xLeftarrow xLeftrightarrow xmapsto xhookrightarrow"
-    " xhookleftarrow xrightleftharpoons"
-)
-# What can stand after \left and \right.
+# Pairs that can stand after \left and \right.
 FENCES: Final = (
-    ("(", ")"),
-    ("[", "]"),
-    (r"\{", r"\}"),
-    (r"\langle", r"\rangle"),
-    (r"\lfloor", r"\rfloor"),
-    (r"\lceil", r"\rceil"),
-    ("|", "|"),
-    (r"\|", r"\|"),
-    (r"\lgroup", r"\rgroup"),
-    (r"\lmoustache", r"\rmoustache"),
-    (r"\ulcorner", r"\urcorner"),
+    *((command.name, command.pair) for command in COMMANDS.values() if command.pair),
     (".", "|"),
 )
 
-
-# Environments: what they become, and the style of their cells (0 display, 1 text, 2 script).
-MATRICES: Final = {
-    "matrix": None,
-    "pmatrix": (r"\left(", r"\right)"),
-    "bmatrix": (r"\left[", r"\right]"),
-    "Bmatrix": (r"\left\{", r"\right\}"),
-    "vmatrix": (r"\left|", r"\right|"),
-    "Vmatrix": (r"\left\|", r"\right\|"),
+# Environments.
+MATRIX_FENCES: Final = {
+    name: (fences[0], fences[1])
+    for name, environment in ENVIRONMENTS.items()
+    if len(fences := environment.fences.split(",")) > 1
 }
-CELL_STYLES: Final = {
-    "array": 1,
-    "tabular": 1,
-    "cases": 1,
-    "matrix": 1,
-    "smallmatrix": 2,
-    "aligned": 0,
-    "gathered": 0,
-    "split": 0,
-    "alignedat": 0,
-    "subarray": 2,
-    "dcases": 0,
-    "rcases": 1,
-    "picture": 1,
-}
-# Displays of several lines: one line is read as a plain formula, more as the box with the same alignment.
+CELL_STYLES: Final = {environment.name: environment.cells for environment in ENVIRONMENTS.values()}
 DISPLAYS: Final = {
-    "align": "aligned",
-    "flalign": "aligned",
-    "alignat": "alignedat",
-    "eqnarray": "eqnarray",
-    "gather": "gathered",
-    "multline": "gathered",
-    "split": "aligned",
-    "equation": "equation",
-    "displaymath": "equation",
-    "math": "equation",
+    environment.name: environment.becomes for environment in ENVIRONMENTS.values() if environment.becomes
 }
-# Old plain TeX commands with rows in their argument.
-ROW_COMMANDS: Final = {
-    r"\matrix": "matrix",
-    r"\pmatrix": "pmatrix",
-    r"\cases": "cases",
-    r"\eqalign": "aligned",
-    r"\smallmatrix": "smallmatrix",
-    r"\substack": "substack",
+ALIGNING: Final = frozenset(name for name, environment in ENVIRONMENTS.items() if environment.aligns)
+PRINTED_ENVIRONMENTS: Final = {
+    name: environment.printed for name, environment in ENVIRONMENTS.items() if environment.printed
 }

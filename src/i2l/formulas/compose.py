@@ -1,14 +1,13 @@
-"""Displays put together from single formulas: several lines, matrices, cases, words, and rare signs.
+"""Formulas made from formulas: displays of several lines, matrices, cases, words and rare signs; short parts.
 
 Lists of formulas hold few displays of several lines, and most signs of amssymb hardly ever. Real formulas are
 cut at their relations and set under each other as authors do it, their parts become entries of matrices, and
 rare signs take the place of common ones of their class. Neighbours in a list mostly come from one paper, so
-that lines of one display look as if they belonged together. The same seed gives the same displays.
-
-Short formulas cut out of long ones: numerators, scripts, sides of equations, a letter with its index.
+lines of one display look as if they belonged together. The same seed gives the same displays.
 
 Collections of displayed formulas hold nothing shorter than about five tokens, and a model that has never seen
-a letter by itself reads one as an array. People ask for a single letter often.
+a letter by itself reads one as an array. People ask for a single letter often, so short formulas are cut out
+of long ones: numerators, scripts, sides of equations, a letter with its index.
 """
 
 import random
@@ -26,16 +25,14 @@ from i2l.formulas.spelling import without_outer_space
 _NO_FORMULA: Final = frozenset(
     {r"\begin{array}", r"\operatorname", r"\operatorname*", r"\hspace", r"\hspace*", r"\vspace", r"\kern"}
 )
-_RELATIONS: Final = (
-    *("=", "<", ">", r"\leq", r"\geq", r"\le", r"\ge", r"\neq", r"\ne", r"\equiv", r"\sim", r"\simeq"),
-    *(r"\approx", r"\cong", r"\to", r"\rightarrow", r"\Rightarrow", r"\in", r"\subset", r"\subseteq"),
-)
-_SEPARATORS: Final = frozenset({*_RELATIONS, ",", ";", ":", "&", r"\\", r"\quad", r"\qquad"})
+_CUTS: Final = commands.names_of(lambda command: "cuts" in command.sign)
+# Lists of formulas from before there was one name for a sign have the others too.
+_SEPARATORS: Final = _CUTS | {name for name, kept in commands.ALIASES.items() if kept in _CUTS}
 _SCRIPTS: Final = frozenset("_^")
 
 
 def common_parts(formulas: Iterable[str], *, max_tokens: int, min_count: int = 1) -> list[str]:
-    """Give the distinct parts of canonical formulas that are formulas themselves, the most frequent first.
+    """Return the distinct parts of canonical formulas that are formulas themselves, the most frequent first.
 
     Args:
         formulas: canonical tokens joined by single spaces.
@@ -53,7 +50,7 @@ def common_parts(formulas: Iterable[str], *, max_tokens: int, min_count: int = 1
 
 
 def find_parts(tokens: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Give what could be parts: all in braces, all between separators, every symbol with its scripts."""
+    """Find what could be parts: all in braces, all between separators, every symbol with its scripts."""
     for content in _contents(tokens):
         depth, piece_start, symbol_start = 0, 0, 0
         spans = {(0, len(content))}
@@ -72,7 +69,7 @@ def find_parts(tokens: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _contents(tokens: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Give the whole, and what is in each pair of braces."""
+    """Yield the whole, and what is in each pair of braces."""
     yield tokens
     for start, end in _pairs(tokens):
         if start == 0 or tokens[start - 1] not in _NO_FORMULA:
@@ -80,7 +77,7 @@ def _contents(tokens: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _pairs(tokens: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Give where braces open and close."""
+    """Yield the places where a pair of braces opens and closes."""
     opened: list[int] = []
     for place, token in enumerate(tokens):
         if token == "{":
@@ -99,7 +96,7 @@ def _is_formula(part: str) -> bool:
 
 
 def _has_its_braces(tokens: Sequence[str]) -> bool:
-    r"""Whether it has the braces it needs: `{ \cal L }` does, `{ L }` has more, and so has `{ } = 0`."""
+    r"""Tell whether a part has only braces it needs: `{ \cal L }` does; `{ L }` and `{ } = 0` have more."""
     if tokens[0] in SWITCHES or (tokens[:2] == ["{", "}"] and tokens[2:3] not in (["^"], ["_"])):
         return False
     wrapped = (0, len(tokens) - 1) in _pairs(tokens)
@@ -149,7 +146,7 @@ class Composer:
         self.chance = random.Random(f"compose {seed}")
 
     def displays(self) -> Iterator[str]:
-        """Give one display after the other, without end."""
+        """Compose one display after the other, without end."""
         kinds, weights = zip(*_KINDS, strict=True)
         while True:
             display = self.chance.choices(kinds, weights)[0](self)
@@ -162,7 +159,7 @@ class Composer:
     # Parts of formulas
 
     def neighbours(self, count: int, *, max_tokens: int) -> list[list[str]]:
-        """Give formulas that stand next to each other in the list, leaving out those that are too long."""
+        """Draw formulas that stand next to each other in the list, leaving out those that are too long."""
         start = self.chance.randrange(len(self.formulas))
         found: list[list[str]] = []
         for step in range(20 * count):
@@ -174,7 +171,7 @@ class Composer:
         return found or [["x"]]
 
     def entry(self) -> str:
-        """Give something short that could stand in a matrix."""
+        """Draw something short that could stand in a matrix."""
         kind = self.chance.random()
         if kind < 0.25:
             return self.chance.choice(["0", "1", "0", "1", "- 1", "2", "3"])
@@ -188,12 +185,12 @@ class Composer:
         return " ".join(self.chance.choice(fitting)) if fitting else "x"
 
     def words(self) -> str:
-        """Give words as they stand between formulas."""
+        """Draw words as they stand between formulas."""
         letters = " ~ ".join(" ".join(word) for word in self.chance.choice(_WORDS).split())
         return rf"\mathrm {{ ~ {letters} ~ }}"
 
     def condition(self) -> str:
-        """Give the condition of a case: words, a formula, or both."""
+        """Draw the condition of a case: words, a formula, or both."""
         formula = " ".join(self.neighbours(1, max_tokens=25)[0])
         kind = self.chance.random()
         if kind < 0.15:
@@ -201,7 +198,7 @@ class Composer:
         return formula if kind < 0.4 else f"{self.words()} {formula}"
 
     def number_of_rows(self, most: int = 9) -> int:
-        """Give a number of rows, two or three most often."""
+        """Draw a number of rows, two or three most often."""
         rows = 2
         while rows < most and self.chance.random() < 0.55:
             rows += 1
@@ -229,7 +226,7 @@ class Composer:
         return rf"\begin{{aligned}} {_joined(rows)} \end{{aligned}}"
 
     def ending(self) -> str:
-        """Give what stands at the end of a line: often nothing, else a comma or a full stop."""
+        """Draw what stands at the end of a line: often nothing, else a comma or a full stop."""
         return self.chance.choice(["", "", "", " ,", " .", " ;", r" \, ,"])
 
     def gathered(self) -> str:
@@ -302,9 +299,7 @@ class Composer:
         elif chance.random() < 0.1:
             name = "smallmatrix"
         body = rf"\begin{{{name}}} {body} \end{{{name}}}"
-        left, right = chance.choices(
-            [*commands.FENCES[:3], *commands.FENCES[6:8], ("", "")], [8, 8, 1, 3, 1, 1]
-        )[0]
+        left, right = chance.choices([*commands.MATRIX_FENCES.values(), ("", "")], [8, 8, 1, 3, 1, 1])[0]
         return rf"\left{left} {body} \right{right}" if left else body
 
     def matrices(self) -> str:
@@ -348,7 +343,7 @@ class Composer:
                 rf"\underbrace {{ {part} }} _ {{ {said} }}",
                 rf"\overbrace {{ {part} }} ^ {{ {said} }}",
                 rf"\boxed {{ {part} }}",
-                rf"{chance.choice(commands.ACCENTS[-3:])} {{ {part} }}",
+                rf"{chance.choice(commands.STROKES)} {{ {part} }}",
                 rf"A {chance.choice(commands.STRETCHED_ARROWS)} {{ {self.entry()} }} B",
                 rf"A {chance.choice(commands.STRETCHED_ARROWS[:3])} [ {self.entry()} ] "
                 rf"{{ {self.words()} }} B",
@@ -393,21 +388,24 @@ class Composer:
         if kind < 0.55 or len(letter) > 1:
             return self.chance.choice(commands.LETTERS)
         if kind < 0.75:
-            return rf"{self.chance.choice(commands.ACCENTS[:13])} {{ {letter} }}"
+            return rf"{self.chance.choice(commands.NARROW_ACCENT_SIGNS)} {{ {letter} }}"
         if kind < 0.8:
-            wide = self.chance.choice(commands.ACCENTS[13:23])
+            wide = self.chance.choice(commands.WIDE_ACCENT_SIGNS)
             return rf"{wide} {{ {letter} {self.chance.choice('ABCabcxyz')} }}"
         alphabet = self.chance.choice(commands.ALPHABETS)
         capital = alphabet in (r"\mathbb", r"\mathcal", r"\mathscr")
         return rf"{alphabet} {{ {letter.upper() if capital else letter} }}"
 
 
-_COMMON_RELATIONS: Final = frozenset(
-    {"=", r"\leq", r"\geq", r"\to", r"\in", r"\sim", r"\equiv", "<", ">", r"\subset"}
-)
-_COMMON_BINARIES: Final = frozenset({"+", "-", r"\cdot", r"\times", r"\otimes", r"\wedge", r"\cup", r"\cap"})
-_COMMON_OPERATORS: Final = frozenset({r"\sum", r"\int", r"\prod"})
-_GREEK: Final = frozenset(commands.LETTERS[:40])
+def _common(*words: str) -> frozenset[str]:
+    return commands.names_of(lambda c: "common" in c.sign and not c.sign.isdisjoint(words))
+
+
+_COMMON_RELATIONS: Final = _common("relation", "arrow")
+_COMMON_BINARIES: Final = _common("binary")
+_COMMON_OPERATORS: Final = _common("operator")
+# The capital omega is never replaced: it was left out once, and a seed is to compose what it always has.
+_GREEK: Final = commands.GREEK - {r"\Omega"}
 _KINDS: Final[tuple[tuple[Maker, float], ...]] = (
     (Composer.aligned, 32),
     (Composer.gathered, 10),
@@ -431,7 +429,7 @@ def _without_end(tokens: list[str]) -> list[str]:
 
 
 def _depths(tokens: Tokens) -> Iterator[tuple[int, str, int]]:
-    """Give each token with its place and how deep it stands in braces, delimiters and environments."""
+    """Yield each place, its token, and how deep it stands in braces, delimiters and environments."""
     depth = 0
     for place, token in enumerate(tokens):
         if token in ("}", "]") or token.startswith((r"\right", r"\end{")):
@@ -450,7 +448,7 @@ def _cut(tokens: Tokens, at: frozenset[str]) -> tuple[list[str], list[str]]:
 
 
 def _pieces(tokens: Tokens) -> list[list[str]]:
-    """Give the parts between relations and signs at the outermost level."""
+    """Return the parts between relations and signs at the outermost level."""
     pieces: list[list[str]] = [[]]
     for _, token, depth in _depths(tokens):
         if depth == 0 and (

@@ -1,10 +1,9 @@
-"""What TeX does before it typesets: macros are replaced, conditions decided, until only drawing is left.
+"""What TeX does before it typesets: macros are replaced and conditions decided, until only drawing is left.
 
-The commands of TeX and of common packages that decide what a macro stands for are followed here, as far as
-the formulas of papers need it: conditions, optional arguments and stars, a look at the next piece, names
-that are put together. All others are left in the formula for TeX.
-
-The macros of a preamble or a paper, written out in a formula; every character knows where it came from.
+The commands of TeX and of common packages that decide what a macro stands for are followed as far as the
+formulas of papers need it: conditions, optional arguments and stars, a look at the next piece, names that are
+put together. All others are left in the formula for TeX. Every character of the result knows where in the
+source it came from.
 """
 
 import re
@@ -12,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from i2l.formulas.commands import STYLE_SWITCHES
 from i2l.formulas.lexer import MAX_CHARACTERS, FormulaError
 from i2l.formulas.macros import (
     NO_VALUE,
@@ -48,12 +48,6 @@ _CONDITIONS_OF_PACKAGES: Final = frozenset(
     ]
 )
 _UNDEFINED: Final = frozenset([r"\undefined", r"\@undefined"])
-_STYLES: Final = {
-    r"\displaystyle": 0,
-    r"\textstyle": 1,
-    r"\scriptstyle": 2,
-    r"\scriptscriptstyle": 3,
-}
 
 
 def opens_condition(text: str) -> bool:
@@ -182,8 +176,8 @@ class Gullet:
             text = piece.text
             if text.isspace():
                 continue
-            if depth == 0 and text in _STYLES:
-                return min(3, _STYLES[text] + scripts)
+            if depth == 0 and text in STYLE_SWITCHES:
+                return min(3, STYLE_SWITCHES[text] + scripts)
             if adjacent and text in "^_":
                 scripts += 1
             adjacent = text == "{" and depth == 0

@@ -1,16 +1,16 @@
-"""LaTeX source to raw tokens with their places. White space is left out; text looks it up in the source.
+"""LaTeX source to raw tokens with their places in it.
 
-What a canonical token is, and the error that a formula we cannot read gets.
-
-Characters beyond ASCII that stand for a command.
+White space is left out; the words of text commands look it up in the source. Characters beyond ASCII, and
+names that stand for several tokens, are written out here as the table of commands says.
 """
 
 import re
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from i2l.errors import I2LError
-from i2l.formulas.spelling import SPELLED_OUT, one_name
+from i2l.formulas.commands import CHARACTERS, SPELLED_OUT
+from i2l.formulas.spelling import one_name
 
 
 class Token(NamedTuple):
@@ -30,132 +30,6 @@ class FormulaError(I2LError):
         self.reason = reason
         self.position = position
         self.detail = detail
-
-
-UNICODE: Final[dict[str, str]] = dict(
-    zip(
-        "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩϵϑϕϖϱς",
-        [
-            r"\alpha",
-            r"\beta",
-            r"\gamma",
-            r"\delta",
-            r"\varepsilon",
-            r"\zeta",
-            r"\eta",
-            r"\theta",
-            r"\iota",
-            r"\kappa",
-            r"\lambda",
-            r"\mu",
-            r"\nu",
-            r"\xi",
-            r"\pi",
-            r"\rho",
-            r"\sigma",
-            r"\tau",
-            r"\upsilon",
-            r"\varphi",
-            r"\chi",
-            r"\psi",
-            r"\omega",
-            r"\Gamma",
-            r"\Delta",
-            r"\Theta",
-            r"\Lambda",
-            r"\Xi",
-            r"\Pi",
-            r"\Sigma",
-            r"\Upsilon",
-            r"\Phi",
-            r"\Psi",
-            r"\Omega",
-            r"\epsilon",
-            r"\vartheta",
-            r"\phi",
-            r"\varpi",
-            r"\varrho",
-            r"\varsigma",
-        ],
-        strict=True,
-    )
-) | dict(
-    zip(
-        "−×÷±∓·∗∘•≤≥≠≈≡∼≃≅∝∞∂∇∫∮∑∏√∈∉∋⊂⊃⊆⊇∪∩∅∀∃¬∧∨→←↔⇒⇐⇔↦⟨⟩‖…⋯ℏℓℝℂℤℕℚ†‡⊗⊕⊥∥′″∣",
-        [
-            r"-",
-            r"\times",
-            r"\div",
-            r"\pm",
-            r"\mp",
-            r"\cdot",
-            r"\ast",
-            r"\circ",
-            r"\bullet",
-            r"\leq",
-            r"\geq",
-            r"\neq",
-            r"\approx",
-            r"\equiv",
-            r"\sim",
-            r"\simeq",
-            r"\cong",
-            r"\propto",
-            r"\infty",
-            r"\partial",
-            r"\nabla",
-            r"\int",
-            r"\oint",
-            r"\sum",
-            r"\prod",
-            r"\surd",
-            r"\in",
-            r"\notin",
-            r"\ni",
-            r"\subset",
-            r"\supset",
-            r"\subseteq",
-            r"\supseteq",
-            r"\cup",
-            r"\cap",
-            r"\emptyset",
-            r"\forall",
-            r"\exists",
-            r"\neg",
-            r"\wedge",
-            r"\vee",
-            r"\rightarrow",
-            r"\leftarrow",
-            r"\leftrightarrow",
-            r"\Rightarrow",
-            r"\Leftarrow",
-            r"\Leftrightarrow",
-            r"\mapsto",
-            r"\langle",
-            r"\rangle",
-            r"\|",
-            r"\ldots",
-            r"\cdots",
-            r"\hbar",
-            r"\ell",
-            r"\mathbb{R}",
-            r"\mathbb{C}",
-            r"\mathbb{Z}",
-            r"\mathbb{N}",
-            r"\mathbb{Q}",
-            r"\dagger",
-            r"\ddagger",
-            r"\otimes",
-            r"\oplus",
-            r"\perp",
-            r"\parallel",
-            r"'",
-            r"''",
-            r"\mid",
-        ],
-        strict=True,
-    )
-)
 
 
 MAX_CHARACTERS = 100_000  # a formula of a printed page has hundreds
@@ -233,7 +107,7 @@ def _join_not_equal(pieces: list[tuple[str, int, int]]) -> list[tuple[str, int, 
 def _spell_out(pieces: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
     spelled: list[tuple[str, int, int]] = []
     for piece, start, end in pieces:
-        written = UNICODE.get(piece) or SPELLED_OUT.get(piece)
+        written = CHARACTERS.get(piece) or SPELLED_OUT.get(piece)
         if written is not None:
             spelled.extend((part, start, end) for part in _TOKEN.findall(written))
         elif piece.isascii():

@@ -21,7 +21,7 @@ class LinesError(I2LError):
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    r"""Give the lines of a file (`-` is standard input; .xz and .gz are unpacked), split at \n alone.
+    r"""Read the lines of a file (`-` is standard input; .xz and .gz are unpacked), split at \n alone.
 
     A line too long to be a formula is cut, and the rest of it passed over.
 

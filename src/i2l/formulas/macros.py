@@ -1,8 +1,8 @@
-r"""TeX source cut into the pieces that macros work on, each with its place, and read one by one.
+r"""Macros as TeX has them: reading their definitions, and writing their bodies with the arguments put in.
 
-One macro: how its arguments are read, and what is written in its place.
-
-Commands that define commands, read from text: \newcommand, \def, \let, \DeclareMathOperator and so on.
+Source is cut into the pieces that macros work on, each with its place. Definitions are read from text:
+\newcommand, \def, \let, \DeclareMathOperator and their relatives. `i2l.formulas.expansion` decides when a
+macro is called.
 """
 
 import re

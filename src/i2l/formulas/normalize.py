@@ -1,4 +1,4 @@
-"""A formula as its author wrote it to canonical tokens."""
+"""A formula as its author wrote it becomes canonical tokens: lexed, parsed, and printed in one way."""
 
 from dataclasses import dataclass
 from functools import cached_property

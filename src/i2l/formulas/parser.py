@@ -1,17 +1,27 @@
-"""Recursive descent from raw tokens to the tree: groups, scripts, fractions, commands by the table.
+"""Raw tokens to the tree: groups, scripts, fractions, environments, and commands as their records say.
 
-Column specifications of arrays: repetitions written out, the rest kept.
-
-A place in the raw tokens of one source, and what is read there without the grammar: lengths and text.
-
-Reading environments and old plain TeX matrices: rows, cells, rules and gaps.
+The parser goes from left to right and looks ahead only for what closes a bracket. Words of text commands and
+lengths are not mathematics: they are taken from the source as they stand there.
 """
 
 import re
-from abc import abstractmethod
 from typing import Final
 
-from i2l.formulas.commands import COLORS, DISPLAYS, DROPPED, FONT_SWITCHES, ROW_COMMANDS, SIGNATURES
+from i2l.formulas.commands import (
+    DELIMITERS,
+    DISPLAYS,
+    DROPPED,
+    ENVIRONMENTS,
+    FONT_SWITCHES,
+    INFIXES,
+    LIMITS,
+    MATH_SHIFTS,
+    ROW_COMMANDS,
+    ROW_ENDS,
+    ROW_RULES,
+    SIGNATURES,
+    Environment,
+)
 from i2l.formulas.lexer import FormulaError, RawTokens
 from i2l.formulas.tree import (
     Array,
@@ -28,364 +38,9 @@ from i2l.formulas.tree import (
     put_before,
 )
 
-MAX_COLUMNS = 200
-_NUMBER = re.compile(r"0{0,99}[0-9]{1,6}")  # a count that Python and TeX read alike
-
-
-def expand_columns(symbols: list[Symbol], used: int) -> list[Symbol]:
-    """Write `*{3}{c|}` out as `c|c|c|`, cut to the columns that are used; everything else stays.
-
-    MathType writes `*{20}{c}` for any matrix; TeX draws nothing for the columns without a cell.
-
-    Raises:
-        FormulaError: for a repetition without a count, or too many columns.
-    """
-    columns: list[Symbol] = []
-    index = 0
-    while index < len(symbols):
-        symbol = symbols[index]
-        index += 1
-        if symbol.text != "*":
-            columns.append(symbol)
-            continue
-        count, index = _argument(symbols, index)
-        repeated, index = _argument(symbols, index)
-        digits = "".join(part.text for part in count)
-        times = int(digits) if _NUMBER.fullmatch(digits) else MAX_COLUMNS + 1
-        if times * max(1, len(repeated)) > MAX_COLUMNS:
-            raise FormulaError("bad column specification", symbol.start, digits[:20])
-        columns += expand_columns(repeated, MAX_COLUMNS) * times
-        if len(columns) > MAX_COLUMNS:
-            raise FormulaError("too many columns", symbol.start)
-    if any(symbol.text == "*" for symbol in symbols) and all(symbol.text in "lcr" for symbol in columns):
-        columns = columns[:used]
-    if len(columns) > MAX_COLUMNS:
-        raise FormulaError("too many columns", columns[0].start)
-    return columns
-
-
-def _argument(symbols: list[Symbol], index: int) -> tuple[list[Symbol], int]:
-    """Take the group or symbol at an index; give what is in it and the index after it."""
-    if index >= len(symbols):
-        raise FormulaError("bad column specification", symbols[-1].start)
-    if symbols[index].text != "{":
-        return [symbols[index]], index + 1
-    depth, end = 1, index + 1
-    while depth:
-        if end >= len(symbols):
-            raise FormulaError("bad column specification", symbols[index].start)
-        depth += (symbols[end].text == "{") - (symbols[end].text == "}")
-        end += 1
-    return symbols[index + 1 : end - 1], end
-
-
-_LENGTH = re.compile(
-    r"\s*=?(?:\s*[-+])*(?:\s*[\d.,])*\s*(?:t\s*r\s*u\s*e\s*)?"
-    r"(?:p\s*t|m\s*m|c\s*m|i\s*n|e\s*m|e\s*x|m\s*u|b\s*p|s\s*p|d\s*d|c\s*c|p\s*c|\\[A-Za-z]+)"
-)
-_GAP = re.compile(r"\s*\*?\s*\[([-+.,\d\sa-z]*|[-+.,\d\s]*\\[A-Za-z]+\s*)\]")
-_TEXT_TOKEN = re.compile(r"\\[A-Za-z]+\s*|\\[^A-Za-z]|\s+|.", re.DOTALL)
-
-
-class Cursor:
-    """The current token, and methods that each read one thing and move past it."""
-
-    __slots__ = ("ends", "index", "source", "spaced", "starts", "texts")
-
-    def __init__(self, raw: RawTokens) -> None:
-        self.source = raw.source
-        self.spaced = raw.spaced
-        self.texts = raw.texts
-        self.starts = raw.starts
-        self.ends = raw.ends
-        self.index = 0
-
-    def error(self, reason: str) -> FormulaError:
-        """Make the error for the current token."""
-        return FormulaError(reason, self.starts[self.index], self.texts[self.index][:40])
-
-    def take(self) -> Symbol:
-        """Read one token as it is."""
-        index = self.index
-        if not self.texts[index]:
-            raise self.error("missing argument")
-        self.index = index + 1
-        return Symbol(self.texts[index], self.starts[index], self.ends[index])
-
-    def take_until(self, position: int) -> list[Symbol]:
-        """Read the tokens that start before a position of the source, broken into characters."""
-        symbols = []
-        while self.starts[self.index] < position and self.texts[self.index]:
-            symbols.append(self.take())
-        return _characters(symbols)
-
-    def raw_group(self) -> list[Symbol]:
-        """Read the tokens of `{ ... }` without looking into them."""
-        opening = self.take()
-        symbols: list[Symbol] = []
-        depth = 1
-        while True:
-            if not self.texts[self.index]:
-                raise FormulaError("unmatched brace", opening.start, "{")
-            symbol = self.take()
-            depth += (symbol.text == "{") - (symbol.text == "}")
-            if not depth:
-                return symbols
-            symbols.append(symbol)
-
-    def length(self, bracket: str = "{") -> Length:
-        """Read a length in braces or brackets."""
-        start = self.starts[self.index]
-        if bracket == "{" and self.texts[self.index] not in ("{", "}", "&", ""):
-            symbols = [self.take()]
-        elif self.texts[self.index] != bracket:
-            raise self.error("missing length")
-        elif bracket == "{":
-            symbols = self.raw_group()
-        else:
-            self.index += 1
-            symbols = []
-            while self.texts[self.index] not in ("]", ""):
-                symbols.append(self.take())
-            if not self.texts[self.index]:
-                raise FormulaError("unmatched bracket", start, "[")
-            self.index += 1
-        return Length(_characters(symbols), bracket, start, self.ends[self.index - 1])
-
-    def bare_length(self) -> Length:
-        """Read a length that no braces hold, as after \\kern."""
-        start = self.ends[self.index - 1]
-        match = _LENGTH.match(self.source, start)
-        if not match:
-            raise self.error("missing length")
-        return Length(self.take_until(match.end()), "", start, match.end())
-
-    def gap(self) -> Length | None:
-        """Read the `[2pt]` that may follow `\\\\`."""
-        start = self.ends[self.index - 1]
-        match = _GAP.match(self.source, start)
-        if not match:
-            return None
-        inner = [symbol for symbol in self.take_until(match.end()) if symbol.text not in "[]*"]
-        return Length(inner, "[", start, match.end()) if inner else None
-
-    def text(self) -> Text:
-        """Read an argument set in text mode, where spaces count; each run of them becomes the symbol `~`."""
-        start = self.starts[self.index]
-        if self.texts[self.index] != "{":
-            if not self.texts[self.index] or self.texts[self.index] in "}&":
-                raise self.error("missing argument")
-            return Text([self.take()], start, self.ends[self.index - 1])
-        symbols = self.raw_group()
-        end = self.ends[self.index - 1]
-        if self.spaced or not symbols:
-            spaces = [] if self.spaced or end - start <= 2 else [Symbol("~", start + 1, end - 1)]
-            return Text(_characters(symbols) or spaces, start, end)
-        return Text(_text_symbols(self.source, start + 1, end - 1), start, end)
-
-
-def _characters(symbols: list[Symbol]) -> list[Symbol]:
-    """Break `--` and the like into single characters."""
-    characters = []
-    for symbol in symbols:
-        if symbol.text[0] == "\\" or len(symbol.text) == 1:
-            characters.append(symbol)
-        else:
-            start = symbol.start
-            characters += [Symbol(c, start + k, start + k + 1) for k, c in enumerate(symbol.text)]
-    return characters
-
-
-def _text_symbols(source: str, start: int, end: int) -> list[Symbol]:
-    symbols = []
-    for match in _TEXT_TOKEN.finditer(source, start, end):
-        piece = match.group()
-        if piece == "%":
-            break
-        if piece.isspace():
-            piece = "~"
-        elif piece[0] == "\\":
-            piece = "\\" if piece[1:].isspace() else piece.rstrip()
-        elif not piece.isascii():
-            raise FormulaError("unknown character", match.start(), repr(piece))
-        symbols.append(Symbol(piece, match.start(), match.end()))
-    return symbols
-
-
-ROW_ENDS: Final = frozenset({"\\\\", r"\cr", r"\crcr"})
-RULES: Final = frozenset({r"\hline", r"\cline", r"\noalign", r"\hdashline"})
-
-
-class RowReader(Cursor):
-    """Reads rows of cells; what stands in a cell is read by the grammar above it."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def items(self, *, in_row: bool = False) -> list[Node]:
-        """Read items up to a token that closes something."""
-
-    @abstractmethod
-    def argument(self) -> Node:
-        """Read one argument."""
-
-    @abstractmethod
-    def optional(self) -> Optional | None:
-        """Read `[ ... ]` if it is there."""
-
-    @abstractmethod
-    def descend(self) -> None:
-        """Count one level of nesting."""
-
-    @abstractmethod
-    def ascend(self) -> None:
-        """Leave one level of nesting."""
-
-    def environment(self) -> Node:
-        """Read `\\begin{name} ... \\end{name}`."""
-        begin = self.take()
-        name = begin.text[7:-1].rstrip("*")
-        position = self.optional() if name in ("array", "aligned", "gathered", "tabular") else None
-        columns = None
-        if name in ("array", "tabular", "subarray"):
-            if self.texts[self.index] in ("}", "&", "]"):
-                raise self.error("missing column specification")
-            columns = self.raw_group() if self.texts[self.index] == "{" else [self.take()]
-        elif name in ("alignat", "alignedat"):
-            columns = self.raw_group() if self.texts[self.index] == "{" else [self.take()]
-        rows, rules = self.rows()
-        if name in ("alignat", "alignedat"):
-            if all(len(row.cells) <= 2 for row in rows):  # with a single column it is what align makes
-                name, columns = name.replace("at", ""), None
-            return self.close(begin, name, position, columns, rows, rules)
-        if columns is not None:
-            columns = expand_columns(columns, max((len(row.cells) for row in rows), default=1))
-        return self.close(begin, name, position, columns, rows, rules)
-
-    def close(
-        self,
-        begin: Symbol,
-        name: str,
-        position: Optional | None,
-        columns: list[Symbol] | None,
-        rows: list[Row],
-        rules: list[Node],
-    ) -> Node:
-        """Read `\\end{name}` and make the node of an environment."""
-        if position is not None and [
-            node.text if isinstance(node, Symbol) else "" for node in position.items
-        ] == ["c"]:
-            position = None  # the default
-        if self.texts[self.index] != r"\end{" + begin.text[7:]:
-            if self.texts[self.index].startswith(r"\end{"):
-                raise self.error(r"\end of another environment")
-            raise FormulaError(r"\begin without \end", begin.start, begin.text)
-        closing = self.take()
-        if name in DISPLAYS:
-            name = DISPLAYS[name]
-            if len(rows) <= 1 and not rules:
-                items = [node for row in rows for cell in row.cells for node in cell]
-                return items[0] if len(items) == 1 else Group(items, begin.start, closing.end)
-        return Array(begin, name, position, columns, rows, rules, closing, begin.start, closing.end)
-
-    def row_command(self) -> Array:
-        """Read an old plain TeX `\\matrix{a & b \\cr c & d}`."""
-        begin = self.take()
-        if self.texts[self.index] != "{":
-            raise self.error("missing argument")
-        self.index += 1
-        rows, rules = self.rows()
-        if self.texts[self.index] != "}":
-            raise FormulaError("unmatched brace", begin.end, "{")
-        closing = self.take()
-        return Array(
-            begin, ROW_COMMANDS[begin.text], None, None, rows, rules, closing, begin.start, closing.end
-        )
-
-    def rows(self) -> tuple[list[Row], list[Node]]:
-        """Read rows up to the end of the environment; what stands after the last `\\\\` may be rules only."""
-        self.descend()
-        rows: list[Row] = []
-        while True:
-            row = Row()
-            while self.texts[self.index] in RULES:
-                rule = self.take()
-                row.rules.append(rule)
-                if rule.text in (r"\cline", r"\noalign"):
-                    row.rules.append(self.argument())
-            while True:
-                row.cells.append(self.items(in_row=True))
-                if self.texts[self.index] != "&":
-                    break
-                row.breaks.append(self.take())
-            if self.texts[self.index] not in ROW_ENDS:
-                break
-            row.breaks.append(self.take())
-            row.gap = self.gap()
-            rows.append(row)
-        self.ascend()
-        if row.cells == [[]]:
-            return rows, row.rules
-        return [*rows, row], []
-
-
 MAX_DEPTH = 90  # nested groups and arguments; real formulas stay under 20, Python's stack allows about 200
 
-DELIMITERS: Final = [
-    r"(",
-    r")",
-    r"[",
-    r"]",
-    r".",
-    r"/",
-    r"|",
-    r"<",
-    r">",
-    r"\{",
-    r"\}",
-    r"\|",
-    r"\langle",
-    r"\rangle",
-    r"\lbrace",
-    r"\rbrace",
-    r"\lbrack",
-    r"\rbrack",
-    r"\lfloor",
-    r"\rfloor",
-    r"\lceil",
-    r"\rceil",
-    r"\vert",
-    r"\Vert",
-    r"\lvert",
-    r"\rvert",
-    r"\lVert",
-    r"\rVert",
-    r"\backslash",
-    r"\uparrow",
-    r"\downarrow",
-    r"\updownarrow",
-    r"\Uparrow",
-    r"\Downarrow",
-    r"\Updownarrow",
-    r"\lgroup",
-    r"\rgroup",
-    r"\lmoustache",
-    r"\rmoustache",
-    r"\arrowvert",
-    r"\Arrowvert",
-    r"\bracevert",
-    r"\ulcorner",
-    r"\urcorner",
-    r"\llcorner",
-    r"\lrcorner",
-    r"\llbracket",
-    r"\rrbracket",
-    r"\lang",
-    r"\rang",
-]
-SCRIPT_MARKS: Final = frozenset({"_", "^", "'", r"\limits", r"\nolimits", r"\displaylimits"})
-INFIXES: Final = {r"\over": r"\frac", r"\choose": r"\binom"}
-SKIPPED: Final = frozenset({"$", r"\(", r"\)", r"\[", r"\]"})  # they only say that math starts or ends
+SCRIPT_MARKS: Final = frozenset({"_", "^", "'"}) | LIMITS  # \sp and \sb are passed on as they are
 
 _PLAIN, _GROUP, _SCRIPT, _COMMAND, _LEFT, _BEGIN, _CLOSE, _INFIX, _DROP, _SKIP, _ROWS, _ROW_END, _BUILDREL = (
     range(13)
@@ -395,8 +50,8 @@ _KINDS: Final[dict[str, int]] = (
     | dict.fromkeys(SIGNATURES, _COMMAND)
     | dict.fromkeys(SCRIPT_MARKS, _SCRIPT)
     | dict.fromkeys(INFIXES, _INFIX)
-    | dict.fromkeys((*DROPPED, *COLORS), _DROP)
-    | dict.fromkeys(SKIPPED, _SKIP)
+    | dict.fromkeys(DROPPED, _DROP)
+    | dict.fromkeys(MATH_SHIFTS, _SKIP)
     | dict.fromkeys(ROW_COMMANDS, _ROWS)
     | dict.fromkeys((rf"\left{delimiter}" for delimiter in ("", *DELIMITERS)), _LEFT)
     | dict.fromkeys((rf"\right{delimiter}" for delimiter in ("", *DELIMITERS)), _CLOSE)
@@ -435,13 +90,18 @@ def _find_closers(texts: list[str]) -> dict[int, int]:
     return closers
 
 
-class Parser(RowReader):
-    """Reads the constructs of the formula language, each by one method."""
+class Parser:
+    """Reads one source from left to right: the current token, and methods that each read one thing there."""
 
-    __slots__ = ("closers", "depth")
+    __slots__ = ("closers", "depth", "ends", "index", "source", "spaced", "starts", "texts")
 
     def __init__(self, raw: RawTokens) -> None:
-        super().__init__(raw)
+        self.source = raw.source
+        self.spaced = raw.spaced
+        self.texts = raw.texts
+        self.starts = raw.starts
+        self.ends = raw.ends
+        self.index = 0
         self.depth = 0
         self.closers: dict[int, int] | None = None
 
@@ -549,7 +209,7 @@ class Parser(RowReader):
     def argument(self) -> Node:
         """Read one argument: a group, or the one atom that follows."""
         self.descend()
-        while self.texts[self.index] in SKIPPED:
+        while self.texts[self.index] in MATH_SHIFTS:
             self.index += 1
         node = self.first_dash() if self.texts[self.index].startswith("--") else self.atom()
         self.ascend()
@@ -708,9 +368,269 @@ class Parser(RowReader):
     def drop(self) -> None:
         """Pass over a command that draws nothing, with its argument."""
         name = self.take()
-        if DROPPED.get(name.text) != "":
+        if DROPPED[name.text]:
             self.optional()
             if self.texts[self.index] == "{":
                 self.raw_group()
             elif _KINDS.get(self.texts[self.index]) not in (_CLOSE, _ROW_END):
                 self.index += 1
+
+    # Environments, and the old plain TeX commands with rows in their argument
+
+    def environment(self) -> Node:
+        """Read `\\begin{name} ... \\end{name}`."""
+        begin = self.take()
+        name = begin.text[7:-1].rstrip("*")
+        environment = ENVIRONMENTS.get(name) or Environment(name)
+        position = self.optional() if environment.position else None
+        columns = None
+        if environment.specification and self.texts[self.index] in ("}", "&", "]"):
+            raise self.error("missing column specification")
+        if environment.specification or environment.counted:
+            columns = self.raw_group() if self.texts[self.index] == "{" else [self.take()]
+        rows, rules = self.rows()
+        if environment.counted:
+            if all(len(row.cells) <= 2 for row in rows):  # with a single column it is what align makes
+                name, columns = name.replace("at", ""), None
+            return self.close(begin, name, position, columns, rows, rules)
+        if columns is not None:
+            columns = expand_columns(columns, max((len(row.cells) for row in rows), default=1))
+        return self.close(begin, name, position, columns, rows, rules)
+
+    def close(
+        self,
+        begin: Symbol,
+        name: str,
+        position: Optional | None,
+        columns: list[Symbol] | None,
+        rows: list[Row],
+        rules: list[Node],
+    ) -> Node:
+        """Read `\\end{name}` and make the node of an environment."""
+        if position is not None and [
+            node.text if isinstance(node, Symbol) else "" for node in position.items
+        ] == ["c"]:
+            position = None  # the default
+        if self.texts[self.index] != r"\end{" + begin.text[7:]:
+            if self.texts[self.index].startswith(r"\end{"):
+                raise self.error(r"\end of another environment")
+            raise FormulaError(r"\begin without \end", begin.start, begin.text)
+        closing = self.take()
+        if name in DISPLAYS:
+            name = DISPLAYS[name]
+            if len(rows) <= 1 and not rules:
+                items = [node for row in rows for cell in row.cells for node in cell]
+                return items[0] if len(items) == 1 else Group(items, begin.start, closing.end)
+        return Array(begin, name, position, columns, rows, rules, closing, begin.start, closing.end)
+
+    def row_command(self) -> Array:
+        """Read an old plain TeX `\\matrix{a & b \\cr c & d}`."""
+        begin = self.take()
+        if self.texts[self.index] != "{":
+            raise self.error("missing argument")
+        self.index += 1
+        rows, rules = self.rows()
+        if self.texts[self.index] != "}":
+            raise FormulaError("unmatched brace", begin.end, "{")
+        closing = self.take()
+        return Array(
+            begin, ROW_COMMANDS[begin.text], None, None, rows, rules, closing, begin.start, closing.end
+        )
+
+    def rows(self) -> tuple[list[Row], list[Node]]:
+        """Read rows up to the end of the environment; what stands after the last `\\\\` may be rules only."""
+        self.descend()
+        rows: list[Row] = []
+        while True:
+            row = Row()
+            while self.texts[self.index] in ROW_RULES:
+                rule = self.take()
+                row.rules.append(rule)
+                if rule.text in (r"\cline", r"\noalign"):
+                    row.rules.append(self.argument())
+            while True:
+                row.cells.append(self.items(in_row=True))
+                if self.texts[self.index] != "&":
+                    break
+                row.breaks.append(self.take())
+            if self.texts[self.index] not in ROW_ENDS:
+                break
+            row.breaks.append(self.take())
+            row.gap = self.gap()
+            rows.append(row)
+        self.ascend()
+        if row.cells == [[]]:
+            return rows, row.rules
+        return [*rows, row], []
+
+    # What is read without the grammar: single tokens, lengths, words
+
+    def error(self, reason: str) -> FormulaError:
+        """Make the error for the current token."""
+        return FormulaError(reason, self.starts[self.index], self.texts[self.index][:40])
+
+    def take(self) -> Symbol:
+        """Read one token as it is."""
+        index = self.index
+        if not self.texts[index]:
+            raise self.error("missing argument")
+        self.index = index + 1
+        return Symbol(self.texts[index], self.starts[index], self.ends[index])
+
+    def take_until(self, position: int) -> list[Symbol]:
+        """Read the tokens that start before a position of the source, broken into characters."""
+        symbols = []
+        while self.starts[self.index] < position and self.texts[self.index]:
+            symbols.append(self.take())
+        return _characters(symbols)
+
+    def raw_group(self) -> list[Symbol]:
+        """Read the tokens of `{ ... }` without looking into them."""
+        opening = self.take()
+        symbols: list[Symbol] = []
+        depth = 1
+        while True:
+            if not self.texts[self.index]:
+                raise FormulaError("unmatched brace", opening.start, "{")
+            symbol = self.take()
+            depth += (symbol.text == "{") - (symbol.text == "}")
+            if not depth:
+                return symbols
+            symbols.append(symbol)
+
+    def length(self, bracket: str = "{") -> Length:
+        """Read a length in braces or brackets."""
+        start = self.starts[self.index]
+        if bracket == "{" and self.texts[self.index] not in ("{", "}", "&", ""):
+            symbols = [self.take()]
+        elif self.texts[self.index] != bracket:
+            raise self.error("missing length")
+        elif bracket == "{":
+            symbols = self.raw_group()
+        else:
+            self.index += 1
+            symbols = []
+            while self.texts[self.index] not in ("]", ""):
+                symbols.append(self.take())
+            if not self.texts[self.index]:
+                raise FormulaError("unmatched bracket", start, "[")
+            self.index += 1
+        return Length(_characters(symbols), bracket, start, self.ends[self.index - 1])
+
+    def bare_length(self) -> Length:
+        """Read a length that no braces hold, as after \\kern."""
+        start = self.ends[self.index - 1]
+        match = _LENGTH.match(self.source, start)
+        if not match:
+            raise self.error("missing length")
+        return Length(self.take_until(match.end()), "", start, match.end())
+
+    def gap(self) -> Length | None:
+        """Read the `[2pt]` that may follow `\\\\`."""
+        start = self.ends[self.index - 1]
+        match = _GAP.match(self.source, start)
+        if not match:
+            return None
+        inner = [symbol for symbol in self.take_until(match.end()) if symbol.text not in "[]*"]
+        return Length(inner, "[", start, match.end()) if inner else None
+
+    def text(self) -> Text:
+        """Read an argument set in text mode, where spaces count; each run of them becomes the symbol `~`."""
+        start = self.starts[self.index]
+        if self.texts[self.index] != "{":
+            if not self.texts[self.index] or self.texts[self.index] in "}&":
+                raise self.error("missing argument")
+            return Text([self.take()], start, self.ends[self.index - 1])
+        symbols = self.raw_group()
+        end = self.ends[self.index - 1]
+        if self.spaced or not symbols:
+            spaces = [] if self.spaced or end - start <= 2 else [Symbol("~", start + 1, end - 1)]
+            return Text(_characters(symbols) or spaces, start, end)
+        return Text(_text_symbols(self.source, start + 1, end - 1), start, end)
+
+
+_LENGTH = re.compile(
+    r"\s*=?(?:\s*[-+])*(?:\s*[\d.,])*\s*(?:t\s*r\s*u\s*e\s*)?"
+    r"(?:p\s*t|m\s*m|c\s*m|i\s*n|e\s*m|e\s*x|m\s*u|b\s*p|s\s*p|d\s*d|c\s*c|p\s*c|\\[A-Za-z]+)"
+)
+_GAP = re.compile(r"\s*\*?\s*\[([-+.,\d\sa-z]*|[-+.,\d\s]*\\[A-Za-z]+\s*)\]")
+_TEXT_TOKEN = re.compile(r"\\[A-Za-z]+\s*|\\[^A-Za-z]|\s+|.", re.DOTALL)
+
+
+def _characters(symbols: list[Symbol]) -> list[Symbol]:
+    """Break `--` and the like into single characters."""
+    characters = []
+    for symbol in symbols:
+        if symbol.text[0] == "\\" or len(symbol.text) == 1:
+            characters.append(symbol)
+        else:
+            start = symbol.start
+            characters += [Symbol(c, start + k, start + k + 1) for k, c in enumerate(symbol.text)]
+    return characters
+
+
+def _text_symbols(source: str, start: int, end: int) -> list[Symbol]:
+    symbols = []
+    for match in _TEXT_TOKEN.finditer(source, start, end):
+        piece = match.group()
+        if piece == "%":
+            break
+        if piece.isspace():
+            piece = "~"
+        elif piece[0] == "\\":
+            piece = "\\" if piece[1:].isspace() else piece.rstrip()
+        elif not piece.isascii():
+            raise FormulaError("unknown character", match.start(), repr(piece))
+        symbols.append(Symbol(piece, match.start(), match.end()))
+    return symbols
+
+
+MAX_COLUMNS = 200
+_NUMBER = re.compile(r"0{0,99}[0-9]{1,6}")  # a count that Python and TeX read alike
+
+
+def expand_columns(symbols: list[Symbol], used: int) -> list[Symbol]:
+    """Write `*{3}{c|}` out as `c|c|c|`, cut to the columns that are used; everything else stays.
+
+    MathType writes `*{20}{c}` for any matrix; TeX draws nothing for the columns without a cell.
+
+    Raises:
+        FormulaError: for a repetition without a count, or too many columns.
+    """
+    columns: list[Symbol] = []
+    index = 0
+    while index < len(symbols):
+        symbol = symbols[index]
+        index += 1
+        if symbol.text != "*":
+            columns.append(symbol)
+            continue
+        count, index = _argument(symbols, index)
+        repeated, index = _argument(symbols, index)
+        digits = "".join(part.text for part in count)
+        times = int(digits) if _NUMBER.fullmatch(digits) else MAX_COLUMNS + 1
+        if times * max(1, len(repeated)) > MAX_COLUMNS:
+            raise FormulaError("bad column specification", symbol.start, digits[:20])
+        columns += expand_columns(repeated, MAX_COLUMNS) * times
+        if len(columns) > MAX_COLUMNS:
+            raise FormulaError("too many columns", symbol.start)
+    if any(symbol.text == "*" for symbol in symbols) and all(symbol.text in "lcr" for symbol in columns):
+        columns = columns[:used]
+    if len(columns) > MAX_COLUMNS:
+        raise FormulaError("too many columns", columns[0].start)
+    return columns
+
+
+def _argument(symbols: list[Symbol], index: int) -> tuple[list[Symbol], int]:
+    """Take the group or symbol at an index; return what is in it and the index after it."""
+    if index >= len(symbols):
+        raise FormulaError("bad column specification", symbols[-1].start)
+    if symbols[index].text != "{":
+        return [symbols[index]], index + 1
+    depth, end = 1, index + 1
+    while depth:
+        if end >= len(symbols):
+            raise FormulaError("bad column specification", symbols[index].start)
+        depth += (symbols[end].text == "{") - (symbols[end].text == "}")
+        end += 1
+    return symbols[index + 1 : end - 1], end

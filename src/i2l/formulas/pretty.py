@@ -5,11 +5,10 @@ from typing import Final
 
 from i2l.formulas import commands
 from i2l.formulas.canonical import written_text
-from i2l.formulas.commands import MATRICES
 from i2l.formulas.lexer import FormulaError, RawTokens
 from i2l.formulas.normalize import NormalizeResult, normalize_formula
 from i2l.formulas.parser import Parser
-from i2l.formulas.spelling import SWITCHES, respell, without_outer_space
+from i2l.formulas.spelling import respell, without_outer_space
 from i2l.formulas.tree import (
     Array,
     Command,
@@ -28,56 +27,32 @@ _OPERATORS: Final = {
     (r"\operatorname*" if name in commands.LIMIT_OPERATORS else r"\operatorname", *letters): name
     for name, letters in commands.OPERATOR_LETTERS.items()
 }
-_MATRICES: Final = {fences: name for name, fences in MATRICES.items() if fences}
-_RELATIONS: Final = frozenset(
-    [
-        r"=",
-        r"<",
-        r">",
-        r"\leq",
-        r"\geq",
-        r"\le",
-        r"\ge",
-        r"\neq",
-        r"\equiv",
-        r"\approx",
-        r"\sim",
-        r"\simeq",
-        r"\to",
-        r"\rightarrow",
-        r"\in",
-    ]
-)
-_OPENING: Final = frozenset(["(", "[", ",", ";", ":", "/", "|", "\\{", "+", "-", "=", "<", ">"])
-_GLUED: Final = _RELATIONS | {":", r"\not"}  # a relation after these is part of the same sign
-# What works on all that follows it in its group, on all of the group, or ends an argument in brackets.
-_REACHING: Final = commands.SWITCHES | {
-    *(r"\atop", r"\above", r"\over", r"\choose", r"\brace", r"\brack"),
-    *(r"\overwithdelims", r"\atopwithdelims", r"\abovewithdelims", r"\middle", r"\limits", r"\nolimits"),
-    *("[", "]", "&", r"\\"),
+_MATRICES: Final = {
+    (rf"\left{left}", rf"\right{right}"): name for name, (left, right) in commands.MATRIX_FENCES.items()
 }
-_GREEK: Final = frozenset(
-    rf"\{name}"
-    for name in (
-        *("alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "iota"),
-        *("vartheta", "kappa", "lambda", "mu", "nu", "xi", "pi", "varpi", "rho", "varrho", "sigma"),
-        *("varsigma", "tau", "upsilon", "phi", "varphi", "chi", "psi", "omega", "Gamma", "Delta", "Theta"),
-        *("Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega", "partial", "hbar", "ell"),
-    )
-)
+
+
+def _printed_as(word: str) -> frozenset[str]:
+    return commands.names_of(lambda command: word in command.pretty)
+
+
+_RELATIONS: Final = _printed_as("spaced")
+_OPENING: Final = _printed_as("opening")
+_GLUED: Final = _RELATIONS | _printed_as("joins")
+_REACHING: Final = commands.SWITCHES | _printed_as("reaches")
+_ORDINARY: Final = _printed_as("ordinary")
 # After these a group is no argument.
-_ALONE: Final = (
-    commands.SPACES | _GREEK | _RELATIONS | {r"\cdot", r"\times", r"\sum", r"\prod", r"\int", r"\pm"}
-)
+_ALONE: Final = commands.SPACES | _ORDINARY | _RELATIONS | _printed_as("alone")
 # Set as a letter is; \overbrace and \underbrace keep the distance of an operator.
-_ACCENTS: Final = (commands.NARROW_ACCENTS | commands.WIDE_ACCENTS | commands.LINES) - {
-    r"\overbrace",
-    r"\underbrace",
-}
-_TABLES: Final = frozenset(["array", "matrix", "aligned", "gathered"])  # TeX keeps no distance around them
+_ACCENTS: Final = commands.names_of(
+    lambda command: command.kind in ("accent", "line") and command.limits != "brace"
+)
+_TABLES: Final = frozenset(
+    name for name, environment in commands.ENVIRONMENTS.items() if environment.unspaced
+)  # TeX keeps no distance around them
 _GLUE: Final = "\0"  # before a cell that stands at its `&`
-_FILLS: Final = frozenset([r"\hfill", r"\hfil", r"\hss"])
-_FONT_COMMANDS: Final = {switch: command for command, switch in SWITCHES.items()}
+_FILLS: Final = commands.names_of(lambda command: command.cell == "fills")
+_ALPHABET_OF_SWITCH: Final = {switch: alphabet for alphabet, switch in commands.SWITCH_OF_ALPHABET.items()}
 _NAME = re.compile(r"\\[A-Za-z]+$")
 
 
@@ -239,9 +214,9 @@ class PrettyPrinter:
             head += f"{{{''.join(written_text(node.columns, tie='~'))}}}"
         rows = []
         for row in node.rows:
-            right = name in ("aligned", "alignedat")
+            aligning = name in commands.ALIGNING
             cells = [
-                self.cell(cell, aligned=right and index % 2 == 1) for index, cell in enumerate(row.cells)
+                self.cell(cell, aligned=aligning and index % 2 == 1) for index, cell in enumerate(row.cells)
             ]
             rows.append(" ".join(filter(None, [self.items(row.rules), _join_cells(cells)])))
         body = rows[0] if rows else ""
@@ -271,7 +246,7 @@ def _join_cells(cells: list[str]) -> str:
 
 
 def _needs_its_cell(items: list[Node]) -> bool:
-    r"""Whether a cell shows its braces.
+    r"""Tell whether a cell must keep its braces.
 
     amsmath adds a space after dots that end it, `\hfill` would push it aside, and `[` or `*` at its start
     would belong to the `\\` before it.
@@ -310,12 +285,12 @@ class ModernPrinter(PrettyPrinter):
 
     def _as_font(self, items: list[Node]) -> str | None:
         """Write a group that begins with a switch of fonts, and has no other, as a command."""
-        if not (items and isinstance(items[0], Symbol) and items[0].text in _FONT_COMMANDS):
+        if not (items and isinstance(items[0], Symbol) and items[0].text in _ALPHABET_OF_SWITCH):
             return None
         rest = items[1:]
         if not rest or any(isinstance(n, Symbol) and n.text in commands.FONT_SWITCHES for n in rest):
             return None
-        return f"{_FONT_COMMANDS[items[0].text]}{{{super().items(_without_unseen_braces(rest))}}}"
+        return f"{_ALPHABET_OF_SWITCH[items[0].text]}{{{super().items(_without_unseen_braces(rest))}}}"
 
     def item(self, node: Node) -> str:
         """Write a node that is no argument."""
@@ -330,7 +305,7 @@ class ModernPrinter(PrettyPrinter):
         return super().base(node)
 
     def _needs_no_braces(self, items: list[Node]) -> bool:
-        """Whether it is one fraction or table, or a switch of fonts that becomes a command with braces."""
+        """Tell whether items are one fraction or table, or open with a switch that becomes a command."""
         if len(items) == 1:
             (node,) = items
             return (isinstance(node, Command) and node.name in commands.FRACTIONS) or (
@@ -340,7 +315,7 @@ class ModernPrinter(PrettyPrinter):
 
 
 def _without_unseen_braces(items: list[Node]) -> list[Node]:
-    """Take groups apart that begin and end as a letter does: then their braces keep no distance."""
+    """Take groups apart that begin and end as a letter does, since their braces then change no distance."""
     flat: list[Node] = []
     for place, node in enumerate(items):
         after = items[place + 1] if place + 1 < len(items) else None
@@ -353,7 +328,7 @@ def _without_unseen_braces(items: list[Node]) -> list[Node]:
 
 
 def _needs_no_group(items: list[Node], after: Node | None) -> bool:
-    """Whether nothing in a group reaches as far as its braces, or comes closer to what follows without."""
+    """Tell whether a group can lose its braces: nothing in it works up to them, or moves without them."""
     first, last = items[0], items[-1]
     return (
         not any(isinstance(node, Symbol) and node.text in _REACHING for node in items)
@@ -364,16 +339,16 @@ def _needs_no_group(items: list[Node], after: Node | None) -> bool:
 
 
 def _is_ordinary(node: Node) -> bool:
-    """Whether TeX sets it as it sets a letter: no space of its own on either side."""
+    """Tell whether TeX sets a node as it sets a letter: no space of its own on either side."""
     if isinstance(node, Scripts):
         return node.base is not None and node.limits is None and _is_ordinary(node.base)
     if isinstance(node, Command):
         return node.name in _ACCENTS
-    return isinstance(node, Symbol) and (node.text.isalnum() or node.text in _GREEK)
+    return isinstance(node, Symbol) and (node.text.isalnum() or node.text in _ORDINARY)
 
 
 def _takes_nothing(node: Node) -> bool:
-    """Whether what stands behind it cannot be its argument."""
+    """Tell whether what stands behind a node cannot be its argument."""
     if isinstance(node, Command):
         return node.name in commands.FRACTIONS or node.name in _ACCENTS
     if not isinstance(node, Symbol):

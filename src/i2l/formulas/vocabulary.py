@@ -1,4 +1,8 @@
-"""Tokens to ids and back. Ids are positions in one list, kept in a JSON file; nothing unknown gets an id."""
+"""Tokens to ids and back. Ids are positions in one list, which is kept in a JSON file.
+
+A vocabulary grows by appending: tokens keep their ids, so that trained weights carry over. Nothing unknown
+gets an id.
+"""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -53,7 +57,7 @@ class Vocabulary:
         return cls((*SPECIAL_TOKENS, *sorted(set(tokens))))
 
     def grown(self, tokens: Iterable[str]) -> "Vocabulary":
-        """Give a vocabulary in which every token keeps its id and the new ones come behind, sorted."""
+        """Return a vocabulary in which every token keeps its id and the new ones come behind, sorted."""
         return Vocabulary((*self.tokens, *sorted(set(tokens) - self._ids.keys())))
 
     def begins(self, other: "Vocabulary") -> bool:
@@ -73,7 +77,7 @@ class Vocabulary:
         return hash(self.tokens)
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Give the id of each token, without bos or eos.
+        """Return the id of each token, without bos or eos.
 
         Raises:
             UnknownTokenError: for a token that is not in the vocabulary.
@@ -84,7 +88,7 @@ class Vocabulary:
             raise UnknownTokenError(error.args[0]) from None
 
     def decode(self, token_ids: Iterable[int]) -> list[str]:
-        """Give the tokens up to the first eos; a bos is skipped."""
+        """Return the tokens up to the first eos; a bos is skipped."""
         tokens = []
         for token_id in token_ids:
             if token_id == self.eos_id:

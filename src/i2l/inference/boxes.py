@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
-from i2l.formulas.commands import STRUCTURAL
+from i2l.formulas.commands import STRUCTURAL, names_of
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
 from i2l.images.ink import Boxes, find_symbols, join_pieces, measure_pieces
@@ -183,7 +183,7 @@ def attention_centres(
 UNREAD_LIMIT: Final = 0.02
 _LOOKED: Final = 0.1  # of a token's attention, for its cell to count as looked at
 # Each draws a row of letters and is looked at in one place: with one of them nothing can be said.
-_WORDS: Final = frozenset({r"\pmod", r"\bmod", r"\mod", r"\pod"})
+_WORDS: Final = names_of(lambda command: command.kind == "modulo")
 
 _Integers = npt.NDArray[np.int64]
 _Span = tuple[_Integers, _Integers]  # first, and one beyond the last

@@ -18,20 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from i2l.formulas import commands
-from i2l.formulas.commands import ROW_COMMANDS
-from i2l.formulas.parser import DELIMITERS, INFIXES, SKIPPED
+from i2l.formulas.commands import DELIMITERS
 from i2l.formulas.vocabulary import Vocabulary
 
 # Environments and how many columns a row may have; "array" and "subarray" say it themselves.
 ENVIRONMENTS: Final = {
-    "array": 0,
-    "subarray": 0,
-    "matrix": 10,
-    "smallmatrix": 10,
-    "cases": 2,
-    "aligned": 20,
-    "split": 2,
-    "gathered": 1,
+    name: environment.columns
+    for name, environment in commands.ENVIRONMENTS.items()
+    if environment.columns >= 0
 }
 LEFT: Final = r"\left"  # owner of a list between \left and \right
 # A length while it is being written, its digits as 0. More digits TeX would not take.
@@ -193,55 +187,32 @@ def closing_token(state: State, rights: Sequence[str]) -> str:
 MAX_DEPTH = 25  # frames; the deepest of 45,000 real formulas has 12, and the parser allows about 30
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split(" "))
+def _guarded_as(*words: str) -> frozenset[str]:
+    return commands.names_of(lambda command: not command.guard.isdisjoint(words))
 
 
 START: Final = push(Items("top"), None)
-SCRIPTS: Final = {"_": "_", "^": "^", "'": "^", r"\sb": "_", r"\sp": "^"}
-LIMITS: Final = _words(r"\limits \nolimits \displaylimits")
-OPERATORS: Final = commands.BIG_OPERATORS | commands.SIDE_OPERATORS | _words(r"\overbrace \underbrace")
-SIZED: Final = frozenset(
-    rf"\{size}{side}" for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r", "m")
-)
-TEXT_LETTERS: Final = _words(r"\ss \o \O \ae \AE \oe \OE \aa \AA \l \L \i \j")
-TEXT_ACCENTS: Final = _words(
-    r"""\' \` \" \^ \~ \= \. \c \d \v \b \u \H \r \k"""
-)  # TeX takes them in text mode only
-TEXT_COMMANDS: Final = (
-    _words(r"\ \, \: \; \! \- \/ \& \% \# \$ \_ \{ \} \quad \qquad \enspace \thinspace \ldots \dots")
-    | TEXT_LETTERS
-    | TEXT_ACCENTS
-    | commands.SIZE_SWITCHES
-    | (commands.FONT_SWITCHES - _words(r"\boldmath \unboldmath \mit \cal"))
-)
+# What takes \limits: operators, and braces over and under something.
+OPERATORS: Final = commands.names_of(lambda command: command.limits)
+TEXT_COMMANDS: Final = _guarded_as("words")
+_SIGNATURES: Final = frozenset({"", "m", "mm", "om", "t", "l", "d"})  # that this grammar can follow
 # Never canonical, or beyond this grammar: boxes, pictures, rules inside a row.
 FORBIDDEN: Final = (
-    frozenset(commands.DROPPED)
-    | frozenset(commands.COLORS)
-    | (frozenset(ROW_COMMANDS) - {r"\substack"})
-    | frozenset(INFIXES)
-    | SKIPPED
-    | TEXT_ACCENTS
-    | _words(
-        r"% # \left \right \begin \end \cr \crcr \buildrel \cline \noalign \multicolumn \omit \span \put"
-    )
-    | _words(r"\circle \line \unitlength \setlength \linethickness \thicklines \vline \hdashline \ref")
-    | {name for name, letters in commands.SIGNATURES.items() if letters not in _words("m mm om t l d")}
+    _guarded_as("never")
+    | commands.DROPPED.keys()
+    | {name for name, letters in commands.SIGNATURES.items() if letters not in _SIGNATURES}
 )
 # What cannot be an argument without braces: TeX would take the name alone.
 NOT_BARE: Final = (
     FORBIDDEN
-    | frozenset(commands.SIGNATURES)
-    | frozenset(SCRIPTS)
-    | frozenset(commands.STYLE_SWITCHES)
-    | commands.FONT_SWITCHES
-    | commands.SIZE_SWITCHES
+    | commands.SIGNATURES.keys()
+    | commands.SCRIPTS.keys()
+    | commands.SWITCHES
     | commands.SPACES
-    | LIMITS
+    | commands.LIMITS
     | OPERATORS
-    | SIZED
-    | _words(r"& \\ [ ] } \middle \hline \substack \not \atop \mod \bmod")
+    | commands.SIZED
+    | _guarded_as("braced")
 )
 
 
@@ -288,9 +259,9 @@ def _in_items(state: State, items: Items, token: str) -> State | None:
         return state.below
     if token in FORBIDDEN:
         return None
-    if token in SCRIPTS:
+    if token in commands.SCRIPTS:
         return _script(state, items, token)
-    if token in LIMITS:
+    if token in commands.LIMITS:
         return state.replace(items._replace(operator=False)) if items.operator else None
     if token == r"\hline":
         return state if items.owner == "array" and items.fresh else None
@@ -332,7 +303,7 @@ def _atom(state: State, items: Items, *, operator: bool = False) -> State:
 
 def _script(state: State, items: Items, token: str) -> State | None:
     """Below before above, each once; only what has no base may be the other way round, and bare."""
-    mark = SCRIPTS[token]
+    mark = commands.SCRIPTS[token]
     if (items.sub if mark == "_" else items.sup) or (mark == "_" and items.sup and items.base):
         return None
     attached = items._replace(operator=False, fresh=False)
@@ -358,8 +329,10 @@ def _bracket_in_row(state: State, items: Items) -> State | None:
     """At the start of a row `[` opens the gap that `\\\\` asks for, or the place of the whole box."""
     if items.rows:
         return push(Length("]"), state)
-    placed = state.replace(items._replace(fresh=False))
-    return push(Place(), placed) if items.owner in ("aligned", "gathered") else None
+    environment = commands.ENVIRONMENTS[items.owner]
+    if environment.specification or not environment.position:  # an array has its place before its columns
+        return None
+    return push(Place(), state.replace(items._replace(fresh=False)))
 
 
 def _begin(state: State, items: Items, name: str) -> State | None:
@@ -367,13 +340,15 @@ def _begin(state: State, items: Items, name: str) -> State | None:
         return None
     columns = ENVIRONMENTS[name]
     body = push(Items(name, columns=columns, left=max(columns - 1, 0), fresh=True), _atom(state, items))
-    return body if columns else push(Arguments("PC" if name == "array" else "C"), body)
+    if columns:
+        return body
+    return push(Arguments("PC" if commands.ENVIRONMENTS[name].position else "C"), body)
 
 
 def _command(state: State, items: Items, token: str) -> State | None:
     """Read a symbol, or a command and what it waits for."""
     after = _atom(state, items, operator=token in OPERATORS)
-    if token in SIZED:
+    if token in commands.SIZED:
         return push(Arguments("D"), after)
     if token == r"\substack":
         return push(Arguments("B"), after)
@@ -449,18 +424,9 @@ SPARE_STEPS: Final = 6  # one token may ask for this many more to close what it 
 
 # What a picture of one or two symbols cannot show: the size they are set in, an alphabet that looks like the
 # plain one, a table around them. A model that has seen such labels would write them now and then.
-UNSEEN: Final = (
-    commands.SIZE_SWITCHES
-    | commands.STYLE_SWITCHES.keys()
-    | commands.PHANTOMS
-    | {r"\mathit", r"\textit", r"\emph", r"\it", r"\em", r"\sl", r"\mit", r"\lefteqn", r"\smash"}
-    | {rf"\begin{{{name}}}" for name in ENVIRONMENTS}
-)
+UNSEEN: Final = _guarded_as("unseen") | {rf"\begin{{{name}}}" for name in ENVIRONMENTS}
 # Of one symbol: scripts, and a weight or upright form that nothing beside it shows.
-UNSEEN_ALONE: Final = UNSEEN | {
-    *("_", "^", "'", r"\mathrm", r"\rm", r"\mathtt", r"\tt", r"\mathsf", r"\sf", r"\mathbf", r"\bf"),
-    *(r"\boldsymbol", r"\bm", r"\pmb", r"\boldmath", r"\textrm", r"\textbf", r"\text", r"\mbox", r"\hbox"),
-}
+UNSEEN_ALONE: Final = UNSEEN | _guarded_as("unseen-alone")
 
 
 class GuardState(NamedTuple):

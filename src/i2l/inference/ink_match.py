@@ -17,101 +17,28 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from i2l.formulas.commands import (
-    DOTS,
-    FRACTIONS,
-    LIMIT_OPERATORS,
-    LINES,
-    NARROW_ACCENTS,
-    PLAIN_OPERATORS,
-    ROOTS,
-    WIDE_ACCENTS,
-)
+from i2l.formulas.commands import names_of
 from i2l.images.ink import Boxes, InkMask
 from i2l.images.prepare import Box
 
 Places = npt.NDArray[np.float64]  # (T, 2): x and y of where each token looked
 Costs = npt.NDArray[np.float64]  # (T, number of pieces)
 
+
+def _shaped(word: str) -> frozenset[str]:
+    return names_of(lambda command: word in command.shape)
+
+
 # What tokens draw, as far as that decides between neighbours.
-_BARS: Final = frozenset(
-    {*FRACTIONS, *LINES, *WIDE_ACCENTS, r"\bar", r"\vec", r"\tilde", r"\hat", r"\dot", r"\hline"}
-    | {"-", "=", r"\sim", r"\equiv", r"\approx", r"\to", r"\rightarrow", r"\leftarrow", r"\longrightarrow"}
-    | {r"\mapsto", r"\leftrightarrow"}
-)
-_MARKS: Final = frozenset(
-    {
-        *NARROW_ACCENTS,
-        *DOTS,
-        r"\vdots",
-        r"\ddots",
-        ".",
-        ",",
-        ":",
-        ";",
-        "'",
-        "`",
-        "*",
-        r"\cdot",
-        r"\prime",
-        r"\circ",
-        r"\bullet",
-    }
-    | {r"\star", r"\ast", r"\dagger"}
-)
-_AROUND_OTHERS: Final = frozenset({*ROOTS, r"\boxed", r"\left(", r"\right)", r"\left[", r"\right]"})
+_BARS: Final = _shaped("bar")
+_MARKS: Final = _shaped("mark")
+_AROUND_OTHERS: Final = _shaped("around") | {r"\left(", r"\right)", r"\left[", r"\right]"}
 # Signs of several parts one above the other, or side by side.
-_STACKED: Final = frozenset(
-    {
-        "=",
-        "i",
-        "j",
-        ":",
-        ";",
-        "!",
-        "?",
-        r"\ddot",
-        r"\div",
-        r"\pm",
-        r"\mp",
-        r"\neq",
-        r"\Xi",
-        r"\Theta",
-        r"\odot",
-    }
-    | {
-        r"\leq",
-        r"\geq",
-        r"\leqslant",
-        r"\geqslant",
-        r"\leqq",
-        r"\geqq",
-        r"\lesssim",
-        r"\gtrsim",
-        r"\ll",
-        r"\gg",
-    }
-    | {r"\equiv", r"\approx", r"\cong", r"\simeq", r"\sim", r"\doteq", r"\asymp", r"\triangleq", r"\coloneqq"}
-    | {r"\subseteq", r"\supseteq", r"\preceq", r"\succeq", r"\ominus", r"\Leftrightarrow"}
-    | {r"\rightleftharpoons", r"\vdots"}
-)
-_BESIDE: Final = frozenset({r"\parallel", r"\|", r"\Vert", r"\left\|", r"\right\|", r"\%"})
+_STACKED: Final = _shaped("stacked")
+_BESIDE: Final = _shaped("beside") | {r"\left\|", r"\right\|"}
 # Words and rows of dots: as many parts as they have letters.
-_ROWS: Final = frozenset(
-    {
-        *PLAIN_OPERATORS,
-        *LIMIT_OPERATORS,
-        *DOTS,
-        r"\vdots",
-        r"\ddots",
-        r"\dddot",
-        r"\ddddot",
-        r"\therefore",
-        r"\because",
-    }
-    | {r"\bmod", r"\pmod", r"\mod", r"\pod", r"\iint", r"\iiint", r"\iiiint"}
-)
-_SLANTED_ROWS: Final = frozenset({r"\ddots", r"\iddots", r"\therefore", r"\because"})
+_ROWS: Final = _shaped("row")
+_SLANTED_ROWS: Final = _shaped("slanted")
 
 # Costs in pixels of distance at the model's scale, where a small letter is some 14 px high. Found on 24
 # formulas of validation at five sizes (docs/LOG.md); the mean IoU hardly moves when any is half or double.

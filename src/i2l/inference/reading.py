@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from i2l.errors import I2LError, require_extra
+from i2l.formulas import commands
 from i2l.formulas.commands import SWITCHES
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
@@ -383,67 +384,20 @@ def _is_another_picture(tokens: Sequence[str], place: int, other: str) -> bool:
 
 OutputFormat = Literal["latex", "tokens", "display", "inline", "mathml"]
 
-# What latex2mathml does not know, by names that it does.
+# What latex2mathml does not know, by names that it does, or by nothing.
 _KNOWN_AS: Final = {
-    r"\dag": r"\dagger",
-    r"\ddag": r"\ddagger",
-    r"\AA": "Å",
-    r"\L": "Ł",
-    r"\l": "ł",
-    r"\O": "Ø",
-    r"\o": "ø",
-    r"\ae": "æ",
-    r"\ss": "ß",
-    r"\i": "ı",
-    r"\j": "ȷ",
-    r"\sp": "^",
-    r"\sb": "_",
-    r"\enskip": r"\enspace",
-    r"\arrowvert": r"\vert",
-    r"\P": "¶",
-    r"\shortparallel": r"\parallel",
-    r"\fbox": r"\boxed",
-    r"\hfill": r"\quad",
+    name: command.mathml for name, command in commands.COMMANDS.items() if command.mathml is not None
 }
-_NOT_DRAWN: Final = (
-    r"\relax \null \protect \expandafter \lefteqn \uppercase \romannumeral \d \smallskip \medskip \bigskip"
-    r" \boldmath \unboldmath \em \sl \sc \itshape"
-)
 # After \big and the like latex2mathml leaves names as they are.
-_DELIMITERS: Final = {
-    r"\{": "{",
-    r"\}": "}",
-    r"\lbrace": "{",
-    r"\rbrace": "}",
-    r"\langle": "⟨",
-    r"\rangle": "⟩",
-    r"\vert": "|",
-    r"\lvert": "|",
-    r"\rvert": "|",
-    r"\|": "‖",
-    r"\Vert": "‖",
-    r"\lVert": "‖",
-    r"\rVert": "‖",
-    r"\lfloor": "⌊",
-    r"\rfloor": "⌋",
-    r"\lceil": "⌈",
-    r"\rceil": "⌉",
-    r"\lbrack": "[",
-    r"\rbrack": "]",
-    r"\backslash": "\\",
-    r"\uparrow": "↑",
-    r"\downarrow": "↓",
-    r"\updownarrow": "↕",
-    r"\Uparrow": "⇑",
-    r"\Downarrow": "⇓",
-    r"\Updownarrow": "⇕",
+_DELIMITERS: Final = {name: commands.COMMANDS[name].unicode for name in commands.DELIMITERS}
+_ENVIRONMENTS: Final = {
+    name: environment.mathml for name, environment in commands.ENVIRONMENTS.items() if environment.mathml
 }
-_ENVIRONMENTS: Final = {"aligned": "align*", "gathered": "matrix"}
 _COMMAND: Final = re.compile(r"\\[A-Za-z]+")
 _VERTICAL_SPACE: Final = re.compile(r"\\vspace\*?\{[^{}]*\}")
 _SIZED_ANGLE: Final = re.compile(r"(\\[bB]igg?[lrm]?) *([<>])")
 _LEFT_AS_IT_IS: Final = re.compile(r"(?<=>)\\(?:[A-Za-z]+|[{}|])(?=</mo>)")
-_ENVIRONMENT: Final = re.compile(r"\\(begin|end)\{(aligned|gathered)\}")
+_ENVIRONMENT: Final = re.compile(rf"\\(begin|end)\{{({'|'.join(_ENVIRONMENTS)})\}}")
 
 
 class OutputError(I2LError):
@@ -488,7 +442,7 @@ def to_mathml(latex: str) -> str:
     known = _ENVIRONMENT.sub(lambda match: rf"\{match[1]}{{{_ENVIRONMENTS[match[2]]}}}", known)
     try:
         converted = str(converter.convert(known, display="block"))
-        converted = _LEFT_AS_IT_IS.sub(lambda match: _DELIMITERS.get(match[0], match[0]), converted)
+        converted = _LEFT_AS_IT_IS.sub(lambda match: _DELIMITERS.get(match[0]) or match[0], converted)
         texts = list(ElementTree.fromstring(converted).itertext())
     except Exception as error:  # latex2mathml raises its own errors, and IndexError and the like besides
         raise OutputError(f"MathML cannot express {latex!r} ({type(error).__name__}).") from error
@@ -498,7 +452,5 @@ def to_mathml(latex: str) -> str:
 
 
 def _known_as(command: str) -> str:
-    if command in _NOT_DRAWN.split(" "):
-        return ""
     known = _KNOWN_AS.get(command, command)
     return f"{{{known}}}" if known.isalpha() else known

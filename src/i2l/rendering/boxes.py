@@ -1,11 +1,9 @@
-"""The box of every token on the plain image.
+"""The box of every token on the image of a formula.
 
 Two pages draw a formula: the plain one, and one with a mark before the ink of each token. Marks shift things
 a little (they break kerns, and one-letter nuclei under accents), but both pages draw the same glyphs and
 rules in the same order: the marked page tells the token, the plain one the place. Where the two do not line
 up there are no boxes.
-
-A formula with a mark in front of the ink of every token, so that the page tells which token drew what.
 
 TeX draws in its own order: a fraction's bar after the numerator, a sum's sign after its upper limit. So a
 token that draws and takes arguments is marked before itself and again at the end of each argument: whatever
@@ -19,7 +17,7 @@ from difflib import SequenceMatcher
 from itertools import groupby
 from typing import Final
 
-from i2l.formulas.commands import SIGNATURES
+from i2l.formulas.commands import ENVIRONMENTS, LIMITS, SIGNATURES, SIZED, names_of
 from i2l.formulas.lexer import FormulaError, Token
 from i2l.formulas.normalize import NormalizeResult, normalize_formula
 from i2l.rendering.pdf_ink import (
@@ -40,14 +38,13 @@ from i2l.rendering.styles import Style
 from i2l.rendering.tex import CompiledBatch, compile_formulas
 
 NO_TOKEN: Final = 99_999  # ink that belongs to no token
-_SCRIPTS: Final = frozenset(("_", "^", r"\sb", r"\sp"))
+_SCRIPTS: Final = names_of(lambda command: command.kind == "script")
 # Accents of text that authors use in math; the table of commands leaves what they stand on beside them.
-_TEXT_ACCENTS: Final = dict.fromkeys([rf"\{name}" for name in "bcdtuvH'`^\"~=."], "m")
-_BIG: Final = frozenset(
-    rf"\{size}{side}" for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r", "m")
-) | {r"\middle"}
-_KEEP_BASE: Final = frozenset((r"\limits", r"\nolimits", r"\displaylimits"))
-_WITH_COLUMNS: Final = frozenset((r"\begin{array}", r"\begin{tabular}", r"\begin{subarray}"))
+_TEXT_ACCENTS: Final = names_of(lambda command: command.kind == "text-accent")
+_SIZED: Final = SIZED | {r"\middle"}
+_WITH_COLUMNS: Final = frozenset(
+    rf"\begin{{{name}}}" for name, environment in ENVIRONMENTS.items() if environment.specification
+)
 _BETWEEN_ROWS: Final = frozenset((r"\hline", r"\cline"))
 _CLOSERS: Final = {"{": "}", "[": "]"}
 
@@ -98,20 +95,20 @@ class _Marker:
             if self.peek() in _SCRIPTS:
                 self.copy()
                 self.argument(owner=base)
-            elif self.peek() in _KEEP_BASE:
+            elif self.peek() in LIMITS:
                 self.copy()
             else:
                 base = self.item()
 
     def item(self) -> int | None:
-        """Write one item with its arguments; give the token that draws it, if it is one token."""
+        """Write one item with its arguments, and return the token that draws it, if it is one token."""
         index = self.position
         token = self.tokens[index]
         owner = index if token.visible else None
         if token.text == "{":
             self.group(owner=None)
             return None
-        if token.text in _BIG and index + 1 < len(self.tokens):
+        if token.text in _SIZED and index + 1 < len(self.tokens):
             following = index + 1
             self.mark(following if self.tokens[following].visible else None)
             self.copy()
@@ -136,7 +133,8 @@ class _Marker:
                 self.copy_verbatim()
             self.columns()
         else:
-            self.arguments(SIGNATURES.get(token.text) or _TEXT_ACCENTS.get(token.text, ""), owner)
+            accent = "m" if token.text in _TEXT_ACCENTS else ""
+            self.arguments(SIGNATURES.get(token.text, accent), owner)
         return owner
 
     def arguments(self, signature: str, owner: int | None) -> None:
@@ -300,7 +298,7 @@ def _match_repeats(
 
 
 def _match_piece(keys: list[_Key], marked: list[_Key], tokens: list[int]) -> list[list[int]] | None:
-    """Match a piece in which the two pages differ, where it is plain how."""
+    """Match a piece in which the two pages differ, if it can be seen how."""
     if keys and len(set(tokens)) == 1:  # drawn otherwise: a delimiter of another size, other dots
         return [tokens[:1]] * len(keys)
     sizes = {size for _, _, size in (*keys, *marked)}

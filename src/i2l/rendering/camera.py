@@ -1,12 +1,9 @@
-"""Photographs of drawn pages: the sheet with all that is on it, bent and tilted, through lens and light.
+"""What happens to the pixels after a page is drawn: margins, shades, blur, noise and JPEG, or a photograph.
 
-Grey throughout: reading divides a photograph's mean colour by its paper's, so colours are other greys. The
-size of a photograph depends on the page and its style alone, whatever lies beside the formula, so that
-datasets can tell it beforehand.
-
-Textures of photographs: noise, grain and fibres, made once and repeated, each with deviation 32.
-
-What happens to the pixels after the page is drawn: margins, shades, blur, noise, JPEG; or a camera.
+A photograph shows the sheet with all that is on it, bent and tilted, through lens and light. It is grey
+throughout: reading divides a photograph's mean colour by its paper's, so colours are other greys. Its size
+depends on the page and its style alone, whatever lies beside the formula, so that datasets can tell it
+beforehand. Paper and sensor have textures (noise, grain, fibres), which are made once and repeated.
 
 Integers and a fixed bit stream only, so that a style gives the same bytes on every machine (JPEG: with the
 same libjpeg; photographs: with the same Pillow).
@@ -35,7 +32,7 @@ _NUM_FIBRES = 900
 
 
 def cut_texture(texture: Texture, shape: tuple[int, int], seed: int) -> Texture:
-    """Give a piece of a texture, repeated as needed, from a place that depends on the seed."""
+    """Cut a piece out of a texture, repeated as needed, at a place that depends on the seed."""
     row, column = seed * 7919 % _HEIGHT, seed * 104_729 % _WIDTH
     rows = np.arange(row, row + shape[0]) % _HEIGHT
     columns = np.arange(column, column + shape[1]) % _WIDTH
@@ -45,26 +42,26 @@ def cut_texture(texture: Texture, shape: tuple[int, int], seed: int) -> Texture:
 
 @cache
 def white_noise() -> Texture:
-    """Noise of a sensor: every pixel for itself."""
+    """Make the noise of a sensor: every pixel for itself."""
     return _level(_raw(1))
 
 
 @cache
 def soft_noise() -> Texture:
-    """Coloured specks, which a camera smooths, as they look in grey."""
+    """Make coloured specks, which a camera smooths, as they look in grey."""
     return _level(_blurred(_raw(2), 2.2))
 
 
 @cache
 def paper_grain() -> Texture:
-    """Paper: fine grain and larger clouds."""
+    """Make the grain of paper: fine, with larger clouds."""
     fine, clouds = _level(_blurred(_raw(3), 0.8)), _level(_blurred(_raw(4), 5.0))
     return _level(4 * fine + 3 * clouds)
 
 
 @cache
 def paper_fibres() -> Texture:
-    """Short hairs, darker and lighter than the paper."""
+    """Make short hairs, darker and lighter than the paper."""
     image = Image.new("L", (_WIDTH, _HEIGHT), 128)
     pen = ImageDraw.Draw(image)
     numbers = np.random.PCG64(5).random_raw(_NUM_FIBRES * 6).reshape(-1, 6)
@@ -109,7 +106,7 @@ _MM_PER_INCH: Final = 25.4
 
 
 def take_photo(page: Pixels, style: Style, photo: Photo, neighbour: Neighbour) -> tuple[Pixels, Warp]:
-    """Photograph a page; give the picture, and where points of the page came to lie."""
+    """Photograph a page; return the picture, and where points of the page came to lie."""
     height, width = page.shape
     em_px = style.dpi * style.size_pt / 72
     warp = make_warp(photo, width=width, height=height, em_px=em_px)
@@ -131,7 +128,7 @@ def take_photo(page: Pixels, style: Style, photo: Photo, neighbour: Neighbour) -
 
 
 def _room(style: Style, photo: Photo, em_px: float) -> dict[int, int]:
-    """Give the pixels between formula and edge of the picture, by side."""
+    """Return the pixels between the formula and the edge of the picture, by side."""
     margins = {
         TOP: (style.margin_top_px, photo.cut_top_em),
         BOTTOM: (style.margin_bottom_px, photo.cut_bottom_em),
@@ -258,7 +255,7 @@ def _add_texture(pixels: Pixels, style: Style, photo: Photo) -> Pixels:
 
 
 def _moire(shape: tuple[int, int], photo: Photo) -> Texture:
-    """Give two gratings that beat with each other."""
+    """Draw two gratings that beat with each other."""
     amplitude = photo.moire / 2 * _LEVEL
     waves = np.zeros(shape, dtype=np.float32)
     for period_px, angle_deg in (
@@ -275,7 +272,7 @@ def _moire(shape: tuple[int, int], photo: Photo) -> Texture:
 
 
 def _lens(photo: Photo) -> list[ImageFilter.Kernel]:
-    """Give the filters that blur as the lens and the hand did; large blurs are made of several small ones."""
+    """Return the filters that blur as lens and hand did; a large blur is made of several small ones."""
     kernels = []
     if photo.defocus_px:
         times = math.ceil((photo.defocus_px / _MAX_RADIUS_PX) ** 2)
@@ -312,7 +309,7 @@ def _kernel(weights: NDArray[np.generic]) -> ImageFilter.Kernel:
 
 
 def _light(size: tuple[int, int], photo: Photo) -> Image.Image:
-    """Give the share of light that reaches each pixel, 255 for all of it."""
+    """Return the share of light that reaches each pixel, 255 for all of it."""
     width, height = size
     columns, rows = max(2, width // _LIGHT_PX), max(2, height // _LIGHT_PX)
     largest = max(width, height)

@@ -55,7 +55,7 @@ class _Program(ctypes.Structure):
 
 
 def landlock_version() -> int:
-    """The version of Landlock that the kernel offers; 0 if it has none, or may not be asked."""
+    """Return the version of Landlock that the kernel offers; 0 if it has none, or may not be asked."""
     if platform.system() != "Linux":
         return 0
     version: int = _libc().syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_ASK_VERSION))
@@ -63,7 +63,7 @@ def landlock_version() -> int:
 
 
 def make_ruleset(rules: Iterable[tuple[str, int]]) -> int:
-    """A file descriptor for `confine`: nothing may be touched but these paths, each in the ways named.
+    """Make a file descriptor for `confine`: nothing may be touched but these paths, each in the ways named.
 
     Paths that do not exist are left out. The caller closes the descriptor.
 
@@ -94,7 +94,7 @@ def make_ruleset(rules: Iterable[tuple[str, int]]) -> int:
 
 
 def confine(ruleset: int | None, *, no_files: bool = False) -> None:
-    """Give up for good, in this thread, all files but those of the ruleset, root's powers and the network.
+    """Renounce for good, in this thread, all files but those of the ruleset, root's powers and the network.
 
     With ``no_files`` no file can be opened and no process started any more, whatever the ruleset says.
 
@@ -116,7 +116,7 @@ def confine(ruleset: int | None, *, no_files: bool = False) -> None:
 
 
 def _filter(processor: int, refused: tuple[int, ...]) -> bytes:
-    """A program for the kernel that refuses these system calls, and all calls of another processor's kind."""
+    """Write a program for the kernel that refuses these system calls, and all of another processor's kind."""
     steps = [(_LOAD, 0, 0, 4), (_JUMP_IF_EQUAL, 1, 0, processor), (_RETURN, 0, 0, _REFUSE), (_LOAD, 0, 0, 0)]
     steps.append((_JUMP_IF_AT_LEAST, len(refused) + 1, 0, _FOREIGN_CALLS))
     steps += [(_JUMP_IF_EQUAL, len(refused) - place, 0, call) for place, call in enumerate(refused)]

@@ -55,7 +55,7 @@ class Isolation(Protocol):
     def start(
         self, command: Sequence[str], reach: Reach, *, env: Mapping[str, str], stdout: int
     ) -> "subprocess.Popen[bytes]":
-        """Start a command in its folder, in a session of its own, deaf and with its errors unheard."""
+        """Start a command in its folder and in its own session, without input; its errors go nowhere."""
 
 
 class Landlock:
@@ -129,14 +129,14 @@ def start_bare(
 
 @cache
 def find_isolation() -> Isolation | None:
-    """The first mechanism that really shuts files out here, or None."""
+    """Return the first mechanism that really shuts files out here, or None."""
     mechanisms: list[Isolation] = [Landlock()] if confine.landlock_version() else []
     mechanisms += [Bubblewrap()] if _bwrap() else []
     return next((mechanism for mechanism in mechanisms if holds(mechanism)), None)
 
 
 def holds(mechanism: Isolation) -> bool:
-    """Whether a shell started by a mechanism reads the file it is given, and not one beside its folder."""
+    """Tell whether a shell started by a mechanism reads the file it is given, and none beside its folder."""
     with tempfile.TemporaryDirectory(prefix="i2l-probe-") as name:
         Path(name).chmod(0o755)  # nothing but the mechanism stands in the way
         outside, own = Path(name) / "outside", Path(name) / "own"
@@ -155,7 +155,7 @@ def holds(mechanism: Isolation) -> bool:
 
 @cache
 def reach_of(program: str) -> Reach:
-    """What a program needs to start: itself and its shared libraries, which the loader tells."""
+    """Find what a program needs to start: itself and its shared libraries, which the loader tells."""
     told = subprocess.run(
         [program],
         env={"LD_TRACE_LOADED_OBJECTS": "1"},

@@ -1,12 +1,12 @@
-"""What a page of our own PDFs draws, in order: every glyph and rule, where, and for which token.
+"""What a page of our own PDFs draws, in order: every glyph and rule, for which token, and on which pixels.
 
-Reads only what pdfTeX writes with compression off: classic cross-reference table, plain content streams,
-`TJ` for text, thin strokes or filled rectangles for rules, and the `/<number> MP` marks of the template.
-
-The pixels that a glyph covers, asked from the rasteriser itself and remembered.
+The reader of PDFs knows only what pdfTeX writes with compression off: the classic cross-reference table,
+plain content streams, `TJ` for text, thin strokes or filled rectangles for rules, and the `/<number> MP`
+marks of our template.
 
 pdfium draws a glyph always as the same bitmap and puts it at the nearest whole pixel. So one picture of the
-glyph alone tells, relative to its rounded origin, exactly which box it fills anywhere at that size and angle.
+glyph alone, which is asked for once and remembered, tells exactly which box it fills anywhere at that size
+and angle, relative to its rounded origin.
 """
 
 import ctypes
@@ -96,14 +96,14 @@ class PdfInk:
 
     @property
     def num_objects(self) -> int:
-        """How many objects there are; the first number that is free."""
+        """The number of objects, which is the first number that is free."""
         return len(self._offsets)
 
     def __len__(self) -> int:
         return len(self._pages)
 
     def page(self, number: int) -> list[Ink]:
-        """What a page (counted from 0) draws, in order."""
+        """Read what a page (counted from 0) draws, in order."""
         contents = self._offsets[self._reference(self._pages[number], b"/Contents")]
         start = self.pdf.index(b"stream\n", contents) + 7
         length = int(re.search(rb"/Length (\d+)", self.pdf[contents:start])[1])  # type: ignore[index]
@@ -257,7 +257,7 @@ class GlyphMeter:
         self._stack.close()
 
     def boxes(self, shapes: set[Shape], *, dpi: float, rotation_deg: float = 0.0) -> dict[Shape, Box | None]:
-        """The boxes of glyphs, relative to the pixel of their origin; None for one without ink."""
+        """Return the boxes of glyphs, relative to the pixel of their origin; None for one without ink."""
         if sum(map(len, _remembered.values())) > _MAX_REMEMBERED:
             _remembered.clear()
         known = _remembered.setdefault((dpi, rotation_deg), {})
@@ -269,12 +269,12 @@ class GlyphMeter:
 
 
 def shape_of(glyph: Glyph) -> Shape:
-    """What glyphs of the same bitmap have in common."""
+    """Return what glyphs of the same bitmap have in common."""
     return glyph.font, glyph.code, glyph.shape, glyph.size, glyph.stretch, glyph.slant
 
 
 def origin_pixels(glyphs: Sequence[Glyph], matrix: Matrix) -> list[tuple[int, int]]:
-    """The pixels that pdfium puts the origins of the glyphs of one run at.
+    """Return the pixels at which pdfium puts the origins of the glyphs of one run.
 
     It rounds each, and then, from the right, moves a glyph that came too near to the next one by a pixel.
     """
@@ -290,7 +290,7 @@ def origin_pixels(glyphs: Sequence[Glyph], matrix: Matrix) -> list[tuple[int, in
 
 
 def transform(x: float, y: float, matrix: Matrix) -> tuple[float, float]:
-    """Column and row of a point of the page."""
+    """Return the column and row of a point of the page."""
     a, b, c, d, e, f = matrix
     return a * x + c * y + e, b * x + d * y + f
 
@@ -304,7 +304,7 @@ def _relative_box(image: PageImage, size: float) -> Box | None:
 
 
 def _one_glyph_pages(ink: PdfInk, glyphs: list[Glyph]) -> bytes:
-    """The PDF with other pages, one for each glyph: an update appended to it, with a catalog of its own."""
+    """Write the PDF with one page for each glyph instead: an update is appended, with its own catalog."""
     pages = ink.num_objects
     objects = {
         ink.root: f"<< /Type /Catalog /Pages {pages} 0 R >>",

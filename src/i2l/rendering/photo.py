@@ -1,9 +1,8 @@
-"""What a camera did: the `Photo` of a style, and random ones; `camera` turns them into pixels.
+"""What a camera did to a page: the `Photo` of a style, random ones, and how it moves points.
 
-How a photograph moves points: a sheet that is bent, tilted and turned before the camera.
-
-Points are columns and rows of the drawn page, from there to the photograph and back; both ways are exact, so
-that pixels and boxes move alike.
+`i2l.rendering.camera` turns a `Photo` into pixels. The sheet is bent, tilted and turned before the camera.
+Points are columns and rows of the drawn page, and go from there to the photograph and back; both ways are
+exact, so pixels and boxes move alike.
 """
 
 import math
@@ -147,7 +146,7 @@ class _Chance:
         return round(low + (high - low) * self._source.random(), 2)
 
     def sometimes(self, share: float, low: float, high: float, *, power: float = 1.0) -> float:
-        """Give a value of the range with that chance, else 0; powers over 1 favour what is near to none."""
+        """Draw a value of the range with that chance, else 0; a power over 1 favours small values."""
         happens, part = self.happens(share), self._source.random()
         if low < 0:
             part = 0.5 + 0.5 * (1 if part > 0.5 else -1) * abs(2 * part - 1) ** power
@@ -196,18 +195,18 @@ class Warp:
     top: int = 0
 
     def to_photo(self, points: Points) -> Points:
-        """Give where points of the page come to lie."""
+        """Return where points of the page come to lie on the photograph."""
         x, y = (points - self.middle).T
         return self._project(self.forward, x, y + self._arc(x)) - (self.left, self.top)
 
     def to_page(self, points: Points) -> Points:
-        """Give which points of the page lie there."""
+        """Return the points of the page that lie at points of the photograph."""
         columns, rows = (points + np.array([self.left, self.top])).T
         x, y = self._project(np.linalg.inv(self.forward).astype(np.float64), columns, rows).T
         return np.stack([x, y - self._arc(x)], axis=1) + self.middle
 
     def box(self, box: Box) -> Box:
-        """Give the box around what was in a box of the page."""
+        """Return the box on the photograph around what was in a box of the page."""
         points = self.to_photo(outline(*box))
         left, top = np.floor(points.min(axis=0) + 0.01)
         right, bottom = np.ceil(points.max(axis=0) - 0.01)
@@ -268,7 +267,7 @@ def make_warp(photo: Photo, *, width: int, height: int, em_px: float) -> Warp:
 
 
 def outline(left: float, top: float, right: float, bottom: float) -> Points:
-    """Give points all along the sides of a box."""
+    """Return points all along the sides of a box."""
     points = np.empty((4, _SAMPLES, 2))
     points[:2, :, 0] = left + (right - left) * _ALONG
     points[0, :, 1], points[1, :, 1] = top, bottom

@@ -108,7 +108,7 @@ def _crop(pixels: Pixels, matrix: Matrix) -> PageImage:
 
 
 def ink_box(pixels: Pixels) -> tuple[int, int, int, int] | None:
-    """Left, top, right, bottom (half-open) of all that is not white."""
+    """Return left, top, right and bottom (half-open) of all that is not white."""
     rows = np.flatnonzero(pixels.min(axis=1, initial=WHITE) < WHITE)
     if not rows.size:
         return None

@@ -1,7 +1,4 @@
-"""Formulas to images: the one call that the rest of the package uses.
-
-An image with the boxes of its tokens drawn in, to look at.
-"""
+"""Formulas to images: the one call that the rest of the package uses, and images with boxes drawn in."""
 
 import multiprocessing
 from collections.abc import Iterable, Iterator, Sequence

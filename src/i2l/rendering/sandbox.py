@@ -1,4 +1,4 @@
-"""Run pdflatex on text we do not trust: nothing of the machine in reach, hard limits, no shell.
+"""Run pdflatex on text we do not trust, and try the pages it makes before anyone else draws them.
 
 TeX is a programming language that reads and writes files. What keeps it harmless:
   - isolation by the operating system (`i2l.rendering.isolation`): it reaches TeX's own files and a private
@@ -7,10 +7,9 @@ TeX is a programming language that reads and writes files. What keeps it harmles
   - an environment of a few variables, no shell escape, no font-making scripts, and `openin_any` and
     `openout_any` paranoid. A formula may find a way around these; they are a second fence, not the wall.
 
-Draw pages that a formula may have forged in a process that has nothing to lose, before anyone else does.
-
-A formula with a process of its own can hand in any bytes as its page. The child that draws them first can
-open no file and start nothing, and its time and memory are limited; what it survives may be drawn elsewhere.
+A formula with a process of its own can hand in any bytes as its page. So a child process that can open no
+file and start nothing, with little time and memory, draws the page first; what it survives may be drawn
+elsewhere.
 """
 
 import contextlib
@@ -69,7 +68,7 @@ class TexRunResult:
 
 @cache
 def pdflatex_path() -> str:
-    """Where pdflatex is.
+    """Return the path of pdflatex.
 
     Raises:
         MissingDependencyError: if it is not installed.
@@ -107,7 +106,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 @cache
 def _tex_reach() -> Reach:
-    """What TeX needs of this machine: its program, and the trees it finds its files in."""
+    """Find what TeX needs of this machine: its program, and the trees it finds its files in."""
     path = pdflatex_path()
     tell = shutil.which("kpsewhich", path=str(Path(path).parent)) or "kpsewhich"
     told = subprocess.run(
@@ -214,7 +213,7 @@ def guard(
 
 
 def _room_taken(folder: Path) -> int:
-    """The bytes of the files in a folder, an empty one counted as the block it costs."""
+    """Count the bytes of the files in a folder; an empty one counts as the block it costs."""
     taken = 0
     for entry in os.scandir(folder):
         with contextlib.suppress(FileNotFoundError):
@@ -241,7 +240,7 @@ _CHILD: Final = (
 
 
 def try_pdfs(pdfs: Sequence[bytes], *, cpu_s: int) -> list[str | None]:
-    """The reason why each one-page PDF must not be drawn, or None if drawing it is harmless.
+    """Return the reason why each one-page PDF must not be drawn, or None if drawing it is harmless.
 
     Raises:
         MissingDependencyError: if pypdfium2 is not installed.
@@ -259,7 +258,7 @@ def try_pdfs(pdfs: Sequence[bytes], *, cpu_s: int) -> list[str | None]:
 
 
 def _run_child(pdfs: Sequence[bytes], cpu_s: int) -> tuple[int, int]:
-    """How many of the PDFs a child has drawn before it ended, and by which signal it ended."""
+    """Return how many of the PDFs a child drew before it ended, and by which signal it ended."""
     with (
         tempfile.TemporaryDirectory(prefix="i2l-pdf-") as folder,
         tempfile.TemporaryFile() as given,

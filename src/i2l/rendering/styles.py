@@ -75,7 +75,7 @@ class Style:
     photo: Photo | None = None  # what a camera does, in place of the blur; shades, noise and JPEG come after
 
     def tex_part(self) -> "Style":
-        """The style with all that TeX does not see left out: formulas of equal parts can share a process."""
+        """Return the style without all that TeX does not see: formulas of equal parts can share a process."""
         return Style(font=self.font, size_pt=self.size_pt, display=self.display, bold=self.bold)
 
 
@@ -86,7 +86,7 @@ SEEDS_PER_BLOCK: Final = 512
 
 
 def world_style(seed: int) -> Style:
-    """A style as the world might have printed, scanned or sent it. The same for a seed on every machine.
+    """Draw a style as the world might have printed, scanned or sent it; a seed gives the same everywhere.
 
     About a third of the styles are clean (no blur, noise, JPEG or rotation), as screenshots are. All are
     drawn as displays: in a line of text the same formula looks otherwise, and its label would have to say so.
@@ -121,7 +121,7 @@ def world_style(seed: int) -> Style:
 
 
 def photo_style(seed: int) -> Style:
-    """A style as a phone might have photographed it; TeX does what it does in the world style of the seed."""
+    """Draw a style as a phone might have photographed it; for TeX it is the world style of the seed."""
     look = world_style(seed).tex_part()
     source = random.Random(f"photo {seed}")
     lowest_dpi = max(70, 770 / look.size_pt)
@@ -160,7 +160,7 @@ def _sometimes(
 
 
 def preamble(style: Style) -> str:
-    """The class and packages of a style.
+    """Write the document class and the packages of a style.
 
     Raises:
         I2LError: if there is no such font set or size.

@@ -1,25 +1,20 @@
 """Many formulas in, one PDF out: batches that survive their bad members, each of which gets a verdict.
 
-Two kinds of formulas. A *tame* one is made only of commands that draw (and of names TeX does not know, which
-can do nothing but fail): it cannot define, read, write or loop, so tame formulas share a TeX process. Any
-other is *wild* and gets a process of its own; if that draws one page, and a process with nothing to lose can
-draw it too, the page is put into the common PDF as a picture. Where the operating system cannot isolate the
-process, wild formulas are refused.
+Two kinds of formulas. A *tame* one is made only of commands that draw and change nothing else: it cannot
+define, read, write or loop, so tame formulas share a TeX process. A command is tame if its record says so, if
+TeX says that it is a plain math symbol, or if TeX does not know it at all: then it can do nothing but raise
+an error. Any other formula is *wild* and gets a process of its own; if that draws one page, and a process
+with nothing to lose can draw it too, the page is put into the common PDF as a picture. Where the operating
+system cannot isolate the process, wild formulas are refused.
 
 The PDF that is kept always comes from a run in which no formula raised an error, so no error can have
 disturbed a neighbour. TeX sets a formula in about 60 us and starts in 100 ms: running twice is cheap.
 
-The TeX document around the formulas: one page each, exact in size, the same bytes on every run.
-
-Page geometry, on which the rasteriser and the boxes rely: width and height are whole big points (1/72 inch);
-the formula starts a whole number of inches from the left edge, and its baseline lies a whole number of inches
-above the lower edge. So at every whole dpi the reference point falls on a pixel corner, and equal formulas
-give equal pixels whatever surrounds them.
-
-Which formulas may share a TeX process: those made only of commands that draw, and change nothing else.
-
-A command is tame if it stands in the list below, if TeX says that it is a plain math symbol, or if TeX does
-not know it at all: then it can do nothing but raise an error.
+The document has one page for each formula, with the same bytes on every run. The rasteriser and the boxes
+rely on its geometry: width and height are whole big points (1/72 inch); the formula starts a whole number of
+inches from the left edge, and its baseline lies a whole number of inches above the lower edge. So at every
+whole dpi the reference point falls on a pixel corner, and equal formulas give equal pixels whatever surrounds
+them.
 """
 
 import re
@@ -29,6 +24,7 @@ from secrets import token_hex
 from typing import Final
 
 from i2l.errors import I2LError
+from i2l.formulas import commands
 from i2l.rendering.isolation import IsolationError
 from i2l.rendering.sandbox import TexRunResult, run_pdflatex, try_pdfs
 from i2l.rendering.styles import PAPER, Style, preamble
@@ -38,9 +34,9 @@ ROOMY_MARGIN_BP: Final = 360
 MAX_SIDE_PT: Final = 4000  # of a formula; at 300 dpi that is 16,600 px
 
 # Ink may lie far outside the box that TeX knows of: such formulas get a page with room around them.
+_STRAYING: Final = "|".join(sorted(name[1:] for name in commands.names_of(lambda command: command.strays)))
 _STRAYS: Final = re.compile(
-    r"\\(?:llap|rlap|clap|math[lrc]lap|smash|raise|lower|raisebox|makebox|framebox|lefteqn|skew|ooalign)"
-    r"(?![A-Za-z])|skip[ {]*-|kern[ {]*-|space\*?[ {]*-|(?:\\!.{0,9}){6}|\\hss"
+    rf"\\(?:{_STRAYING})(?![A-Za-z])|skip[ {{]*-|kern[ {{]*-|space\*?[ {{]*-|(?:\\!.{{0,9}}){{6}}"
 )
 
 _MACROS: Final = r"""
@@ -132,13 +128,13 @@ _BAN: Final = r"""
 \AtBeginDocument{\itlban @BANNED@ \relax\space
   \let\pdfoutput\undefined \expandafter\let\csname tex_pdfoutput:D\endcsname\undefined}
 """
-CLEAN: Final = "0v-1"  # after a formula: outermost group, vertical mode, and nothing left over
+CLEAN_STATE: Final = "0v-1"  # after a formula: outermost group, vertical mode, and nothing left over
 
 
 def document(
     style: Style, body: Iterable[str], *, marked: bool = False, trusted: bool = True, nonce: str = "i2l"
 ) -> str:
-    """A whole LaTeX document for ``style`` with ``body`` in it.
+    """Write a whole LaTeX document for ``style`` with ``body`` in it.
 
     Args:
         style: only its TeX part counts.
@@ -163,66 +159,27 @@ def document(
 
 
 def formula_lines(key: int, formula: str, *, roomy: bool = False) -> str:
-    """What draws a formula as the next page."""
+    """Write what draws a formula as the next page."""
     room = r"\itlroom" if roomy or _STRAYS.search(formula) else ""
     return f"{room}\\itlbegin{{{key}}}\n{formula}\n\\itlend"
 
 
 def picture_line(key: int) -> str:
-    """What puts the page of the file ``<key>.pdf`` in as the next page."""
+    """Write what puts the page of the file ``<key>.pdf`` in as the next page."""
     return f"\\itlpicture{{{key}}}"
 
 
-# Macros and primitives that only draw. Symbols that TeX defines by \mathchardef need no entry.
-_TAME_NAMES: Final = """
-    frac dfrac tfrac cfrac genfrac over atop above choose brace brack binom dbinom tbinom sqrt root of
-    surd stackrel buildrel overset underset substack sideset overline underline overbrace underbrace
-    overrightarrow overleftarrow overleftrightarrow underrightarrow underleftarrow underleftrightarrow
-    widehat widetilde hat tilde bar vec dot ddot dddot ddddot acute grave breve check mathring
-    xrightarrow xleftarrow xleftrightarrow xRightarrow xLeftarrow xLeftrightarrow xmapsto
-    xhookrightarrow xhookleftarrow xrightharpoonup xleftharpoonup xrightleftharpoons cancel bcancel
-    xcancel coloneqq Coloneqq eqqcolon dblcolon vcentcolon circledR yen maltese mathllap mathrlap
-    mathclap skew boxed fbox framebox makebox raisebox rule smash phantom hphantom vphantom strut
-    mathstrut llap rlap clap lefteqn ooalign left right middle big Big bigg Bigg bigl Bigl biggl Biggl
-    bigr Bigr biggr Biggr bigm Bigm biggm Biggm langle rangle lbrace rbrace lbrack rbrack lceil rceil
-    lfloor rfloor lgroup rgroup lmoustache rmoustache vert Vert lvert rvert lVert rVert arrowvert
-    Arrowvert bracevert backslash uparrow downarrow updownarrow Uparrow Downarrow Updownarrow ulcorner
-    urcorner llcorner lrcorner operatorname operatornamewithlimits mathop mathbin mathrel mathord
-    mathopen mathclose mathpunct mathinner limits nolimits displaylimits sum prod coprod int oint iint
-    iiint iiiint idotsint bigcap bigcup bigvee bigwedge bigoplus bigotimes bigodot biguplus bigsqcup
-    arccos arcsin arctan arg cos cosh cot coth csc deg det dim exp gcd hom inf injlim ker lg lim liminf
-    limsup ln log max min Pr projlim sec sin sinh sup tan tanh varinjlim varliminf varlimsup varprojlim
-    bmod pmod pod mod And Join Longleftarrow Longleftrightarrow Longrightarrow bowtie cdots checkmark
-    colon cong dag dashleftarrow dashrightarrow ddag ddots dots dotsb dotsc dotsi dotsm dotso doteq hbar
-    hookleftarrow hookrightarrow iff impliedby implies ldots longleftarrow longleftrightarrow longmapsto
-    longrightarrow mapsto models ne neq not notin rightleftharpoons slash vdots lq rq sp sb prime relax
-    null empty mathrm mathit mathbf mathbb mathcal mathfrak mathscr mathsf mathtt mathnormal boldsymbol
-    bm pmb rm bf it sl sf tt sc cal mit em boldmath unboldmath bfseries itshape rmfamily sffamily
-    ttfamily mdseries upshape slshape scshape normalfont tiny scriptsize footnotesize small normalsize
-    large Large LARGE huge Huge displaystyle textstyle scriptstyle scriptscriptstyle text mbox hbox
-    textrm textbf textit textsf texttt textnormal textup textsc textsl textmd emph ensuremath AA aa AE
-    ae OE oe O o L l ss SS S P i j u v H c d b t pounds copyright textcircled quad qquad enspace enskip
-    thinspace medspace thickspace negthinspace negmedspace negthickspace space nobreakspace hspace
-    vspace hskip vskip kern mkern mskip hfil hfill hss vss vcenter raise lower smallskip medskip bigskip
-    allowbreak nobreak nolinebreak protect noindent hline cline vline multicolumn cr crcr noalign tag
-    nonumber notag matrix pmatrix cases
-"""
-_TAME_COMMANDS: Final = frozenset(_TAME_NAMES.split())
-_TAME_ENVIRONMENTS: Final = (
-    "array|tabular|[pbBvV]?matrix|smallmatrix|cases|aligned|alignedat|gathered|split|subarray"
-)
-_TAME_SYMBOLS: Final = frozenset(",;:!>{}|&%$#_-/\\'`^\"~=.* \t\n@+")
+# Commands that only draw. A sign that TeX defines by \mathchardef needs no word in the table: TeX is asked.
+_TAME: Final = commands.names_of(lambda command: command.tame and command.name[0] == "\\") - {"\\"}
+_TAME_COMMANDS: Final = frozenset(name[1:].rstrip("*") for name in _TAME if name[1:2].isalpha())
+_TAME_SYMBOLS: Final = frozenset(name[1:] for name in _TAME if not name[1:2].isalpha()) | {" ", "\t", "\n"}
+_TAME_ENVIRONMENTS: Final = "|".join(name for name, known in commands.ENVIRONMENTS.items() if known.tame)
 _MAX_CHARACTERS: Final = 50_000  # a long display with a mark before each token
 _MAX_DEPTH: Final = 40  # TeX dies at 255 groups, and each brace may open several
 _MAX_COLUMNS: Final = 200
 _MAX_COLUMN_CHARACTERS: Final = 2000
 # Commands that set their argument several times over, to choose one: nested, each multiplies the work.
-_MANIFOLD_NAMES: Final = """
-    text textrm textbf textit textsf texttt textnormal textup textsc textsl textmd emph smash phantom
-    hphantom vphantom bm boldsymbol pmb overset underset overrightarrow overleftarrow overleftrightarrow
-    underrightarrow underleftarrow underleftrightarrow sideset root
-"""
-_MANIFOLD: Final = frozenset(_MANIFOLD_NAMES.split())
+_MANIFOLD: Final = frozenset(name[1:] for name in commands.names_of(lambda command: command.manifold))
 _MAX_MANIFOLD: Final = 4  # nested: work of at most some hundred times
 
 # What TeX makes of the characters is sure only in printable ASCII and without ^^41 for A; a blank line ends
@@ -233,7 +190,11 @@ _ENVIRONMENT, _WORD, _SYMBOL = 2, 3, 4  # what the last group of a match is
 # What TeX counts up to must be written plainly, and be small.
 _COUNT: Final = r"\{\s*\d\s*\d?\s*\}"
 _BEFORE_COLUMNS: Final = {
-    **dict.fromkeys(("array", "tabular", "subarray"), re.compile(r"\s*(?:\[[^\]]{0,9}\]\s*)?(?=[{lcr])")),
+    **{
+        name: re.compile(r"\s*(?:\[[^\]]{0,9}\]\s*)?(?=[{lcr])")
+        for name, known in commands.ENVIRONMENTS.items()
+        if known.specification
+    },
     "multicolumn": re.compile(rf"\s*{_COUNT}\s*(?=\{{)"),
 }
 _COUNTED: Final = {
@@ -245,7 +206,7 @@ _REPEATED: Final = re.compile(r"\*\s*\{\s*(\d)\s*(\d?)\s*\}\s*\{([lcr|\s]*)\}")
 
 
 def find_wild(formulas: Sequence[str], style: Style, *, extra: Iterable[str] = ()) -> set[int]:
-    """The positions of the formulas that need a process of their own; ``extra`` names are tame as well."""
+    """Return the positions of the formulas that need a process of their own; ``extra`` names are tame too."""
     tame = _TAME_COMMANDS.union(extra)
     wild: set[int] = set()
     unsure: dict[int, set[str]] = {}
@@ -262,7 +223,7 @@ def find_wild(formulas: Sequence[str], style: Style, *, extra: Iterable[str] = (
 
 
 def _command_words(formula: str) -> set[str] | None:
-    """The names of the commands in a formula; None if something else in it makes it wild."""
+    """Return the names of the commands in a formula, or None if something else in it makes it wild."""
     text = f"{formula}\n"  # as in the document: a last backslash is a space
     if len(formula) > _MAX_CHARACTERS or _UNSURE.search(text):
         return None
@@ -294,7 +255,7 @@ def _command_words(formula: str) -> set[str] | None:
 
 
 def _counts_are_small(name: str, text: str, position: int) -> bool:
-    """Whether what follows a command or environment lets TeX count only to small numbers."""
+    """Tell whether what follows a command or environment lets TeX count only to small numbers."""
     if name in _COUNTED:
         return _COUNTED[name].match(text, position) is not None
     if name not in _BEFORE_COLUMNS:
@@ -321,7 +282,7 @@ _HARMLESS: dict[Style, dict[str, bool]] = {}
 
 
 def _harmless_names(style: Style, names: set[str]) -> set[str]:
-    """Those of ``names`` that TeX does not know, or knows as a math symbol; it is asked once for a name."""
+    """Return the names that TeX does not know, or knows as a math symbol; it is asked once for each."""
     known = _HARMLESS.setdefault(style.tex_part(), {})
     if new := sorted(names - known.keys()):
         questions = (
@@ -340,11 +301,10 @@ TEX_ERROR, TIMEOUT, TOO_LARGE, REFUSED = "tex-error", "timeout", "too-large", "r
 _EVENT: Final = r"^(?:NONCE:(begin|end|large) (\d{1,9})(?: (.*))?|! ?(.*))$"
 _UNKNOWN: Final = "Undefined control sequence."
 _COMMAND_AT_END: Final = re.compile(r"(\\[A-Za-z]+|\\.) ?$", re.MULTILINE)
-_START_CPU_S: Final = 10  # a hundred times what it takes here
+_START_CPU_S: Final = 10  # a hundred times what TeX takes to start
 _FORMULAS_PER_CPU_S: Final = 500  # a thirtieth of what TeX does
-_SCOUTED: Final = (
-    1000  # formulas that are run again when one of them ends a run: as long as TeX takes to start
-)
+# Formulas that are run again when one of them ends a run: they take as long as TeX takes to start.
+_FORMULAS_PER_SCOUT: Final = 1000
 _CHARACTERS_PER_CPU_S: Final = 50_000
 _FILE_BYTES: Final = 1 << 28
 _FILE_BYTES_PER_CHARACTER: Final = 100
@@ -425,11 +385,11 @@ class _Batch:
         self.pictures: dict[int, bytes] = {}
 
     def fail(self, key: int, reason: str, message: str) -> None:
-        """Give a formula its verdict."""
+        """Note why a formula was not drawn."""
         self.verdicts[key] = CompiledFormula(page=None, reason=reason, message=message)
 
     def compile(self, tame: list[int], wild: set[int]) -> CompiledBatch:
-        """Run, blame, run again without the blamed, until a run is clean."""
+        """Run all, find who raised errors, and run again without them until a run is clean."""
         outcome = self.run(tame)
         if wild or not outcome.clean:
             culprits, killers = self.scout(tame, outcome)
@@ -456,7 +416,7 @@ class _Batch:
     def scout(
         self, keys: list[int], outcome: _Outcome | None = None
     ) -> tuple[dict[int, tuple[str, str]], set[int]]:
-        """Those of ``keys`` that raise an error, and those that end the process."""
+        """Find those of ``keys`` that raise an error, and those that end the process."""
         errors: dict[int, tuple[str, str]] = {}
         killers: set[int] = set()
         pending = [] if outcome else _pieces(keys)
@@ -469,7 +429,7 @@ class _Batch:
         return {key: error for key, error in errors.items() if key not in killers}, killers
 
     def run_until_clean(self, keys: list[int]) -> _Outcome:
-        """The outcome of a clean run of those of ``keys`` that allow one; the others are failed."""
+        """Return the outcome of a clean run of those of ``keys`` that allow one; the others are failed."""
         while keys:
             outcome = self.run(keys)
             if outcome.clean:
@@ -490,7 +450,7 @@ class _Batch:
         return _Outcome()
 
     def run_apart(self, keys: list[int], wild: set[int]) -> None:
-        """Give each formula a process of its own, and keep the pages that can be drawn without harm."""
+        """Run each formula in a process of its own, and keep the pages that can be drawn without harm."""
         for key in keys:
             self.run_alone(key, trusted=key not in wild)
         made = [key for key in keys if key in self.pictures]
@@ -501,7 +461,7 @@ class _Batch:
                 self.fail(key, reason, "drawing the page takes too long or too much memory")
 
     def run_alone(self, key: int, *, trusted: bool) -> None:
-        """Give a formula a process of its own: it can only harm itself. Nobody has tried its page yet."""
+        """Run a formula in a process of its own, where it can only harm itself; its page is tried later."""
         nonce = token_hex(8)
         lines = formula_lines(key, self.formulas[key], roomy=True)
         source = document(self.style, [lines], trusted=False, nonce=nonce)
@@ -548,7 +508,7 @@ class _Batch:
 
 
 def _pieces(keys: list[int]) -> list[list[int]]:
-    return [keys[start : start + _SCOUTED] for start in range(0, len(keys), _SCOUTED)]
+    return [keys[start : start + _FORMULAS_PER_SCOUT] for start in range(0, len(keys), _FORMULAS_PER_SCOUT)]
 
 
 def _read_outcome(result: TexRunResult, keys: Sequence[int], nonce: str) -> _Outcome:
@@ -578,7 +538,7 @@ def _read_outcome(result: TexRunResult, keys: Sequence[int], nonce: str) -> _Out
         elif kind == "large":
             outcome.errors.setdefault(current, (TOO_LARGE, "larger than the largest page"))
         elif kind == "end":
-            left_clean = state == CLEAN
+            left_clean = state == CLEAN_STATE
             if not left_clean:
                 outcome.errors.setdefault(current, (TEX_ERROR, "not a single formula"))
             reached, current = reached + 1, None
@@ -595,7 +555,7 @@ def _read_outcome(result: TexRunResult, keys: Sequence[int], nonce: str) -> _Out
 
 
 def _with_command(message: str, rest: str) -> str:
-    """TeX's message, with the unknown command that TeX only shows in the lines after it."""
+    """Add to TeX's message the unknown command, which TeX only shows in the lines after it."""
     if message == _UNKNOWN and (command := _COMMAND_AT_END.search(rest)):
         return f"{_UNKNOWN[:-1]} {command[1]}"
     return message
