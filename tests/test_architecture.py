@@ -21,7 +21,7 @@ FLOW = [
     "explain",
     "web",
 ]
-OPEN_TO_ALL = {"errors", "config", "files", ""}
+OPEN_TO_ALL = {"errors", "config", "files", "html", ""}
 MAX_MODULE_LINES = 750
 
 MODULES = sorted(SOURCE.rglob("*.py"))

@@ -26,8 +26,8 @@ from i2l.evaluation.image_match import (
 from i2l.evaluation.scores import Columns, without_spacing
 from i2l.formulas.lexer import FormulaError, RawTokens, Token
 from i2l.formulas.normalize import NormalizeResult, normalize_formula
+from i2l.rendering import EMPTY
 from i2l.rendering.isolation import IsolationError
-from i2l.rendering.rasterize import EMPTY
 from i2l.rendering.render import RenderResult, render_formulas
 from i2l.rendering.sandbox import run_pdflatex
 from i2l.rendering.styles import PAPER
