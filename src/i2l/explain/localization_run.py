@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from markupsafe import Markup
 
 from i2l.dataset.format import DatasetReader, Split
 from i2l.dataset.model_view import PreparedSplit, open_split
@@ -45,7 +46,7 @@ class LocalizationReport:
     result: LocalizationResult
     claims: AttentionClaims
     fit: ShareFit | None
-    section: str  # HTML
+    section: Markup
 
 
 def require_boxes(data: Path, split: str) -> None:
