@@ -90,7 +90,7 @@ def build(
 
         i2l build --from im2latex-100k downloads/im2latex --out data/90k
 
-        i2l build --images photos --labels photos.tsv --out data/photos --recipe photo
+        i2l build --images photos --labels labels.tsv --out data/photos --recipe photo
     """
     from i2l.errors import I2LError, require_extra
 
