@@ -12,14 +12,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "i2l"
 MAP = ROOT / "docs" / "map.md"
-FLOW = (
-    *("", "formulas", "extraction", "rendering", "images", "dataset", "model", "training"),
-    *("inference", "evaluation", "explain", "web", "cli"),
-)
+FLOW = ["", "formulas", "extraction", "rendering", "images", "dataset", "model", "training"]
+FLOW += ["inference", "evaluation", "explain", "web", "cli"]
 HEAD = """# Map of the code
 
-Every module, in the order of the flow: a folder imports only from folders before it, and from the modules of the
-first table. The lines are the first sentences of the modules themselves; `make map` writes this page anew.
+Every module, in the order of the flow: a folder imports only from folders before it, and from the modules of
+the first table. The lines are the first sentences of the modules themselves; `make map` writes the page anew.
 """
 
 

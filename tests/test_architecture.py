@@ -101,7 +101,7 @@ def test_the_map_is_up_to_date():
 
 @pytest.mark.slow
 def test_the_site_builds_without_network(tmp_path):
-    """Strict: a page that is not in the navigation, a broken link or anchor, or a bad docstring is an error."""
+    """Strict: a page outside of the navigation, a broken link or anchor, or a bad docstring is an error."""
     root = SOURCE.parents[1]
     command = [
         sys.executable,
