@@ -5,14 +5,9 @@ from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
-
-
-class _Engine(StrEnum):
-    LOCAL = "local"
-    RAY = "ray"
 
 
 class _Published(StrEnum):
@@ -71,7 +66,7 @@ def build(
         bool | None,
         typer.Option("--boxes/--no-boxes", help="Store the box of every token; default: not if compact."),
     ] = None,
-    engine: Annotated[_Engine, typer.Option(help="Who does the work.")] = _Engine.LOCAL,
+    engine: Annotated[Literal["local", "ray"], typer.Option(help="Who does the work.")] = "local",
     address: Annotated[
         str | None, typer.Option(help="Of a Ray cluster; default: one started on this machine.")
     ] = None,
@@ -133,7 +128,7 @@ def build(
         compact=compact,
         boxes=not compact if boxes is None else boxes,
     )
-    workers = EngineOptions(name=engine.value, jobs=jobs, address=address)
+    workers = EngineOptions(name=engine, jobs=jobs, address=address)
     try:
         dataset = build_dataset(sources, out=out, options=options, engine=workers, quiet=quiet)
     except KeyboardInterrupt:

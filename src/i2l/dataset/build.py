@@ -10,6 +10,7 @@ from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -57,10 +58,13 @@ from i2l.dataset.work import (
     read_part,
     write_part,
 )
+from i2l.errors import require_choice
 from i2l.files import atomic_write
 from i2l.formulas.expansion import Macros
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.rendering.sandbox import pdflatex_path
+
+EngineName = Literal["local", "ray"]
 
 PART_LINES = 2_000  # about 4 s of work, which is what a kill can cost
 
@@ -80,7 +84,7 @@ class BuildOptions:
 class EngineOptions:
     """Who does the work; nothing here changes the result."""
 
-    name: str = "local"  # or "ray"
+    name: EngineName = "local"
     jobs: int | None = None  # None: one for each core
     address: str | None = None  # of a Ray cluster; None: start one on this machine
 
@@ -88,13 +92,12 @@ class EngineOptions:
         """Make the engine.
 
         Raises:
-            BuildError: if there is none of that name.
+            I2LError: if there is none of that name.
         """
-        if self.name == "local":
-            return LocalEngine(jobs=self.jobs or os.cpu_count() or 1, scratch=scratch)
+        require_choice(self.name, EngineName, "engine")
         if self.name == "ray":
             return RayEngine(address=self.address, jobs=self.jobs)
-        raise BuildError(f"No engine is called {self.name!r}; choose local or ray.")
+        return LocalEngine(jobs=self.jobs or os.cpu_count() or 1, scratch=scratch)
 
 
 def build_dataset(

@@ -1,11 +1,9 @@
-r"""Files of formulas to pairs of target and prediction; whatever is wrong with a file is counted and said.
+r"""One evaluation, from files of formulas to results.
 
 A file holds one formula a line, either alone or after a name and a tab (`17.png<TAB>\frac { a } { b }`).
-Named lines are matched by name, others by their place in the file.
-
-Progress of an evaluation on stderr: one bar for each thing that takes time.
-
-One evaluation, from pairs to results: compare in several processes, resample, break down.
+Named lines are matched by name, others by their place in the file; whatever is wrong with a file is counted
+and said. The pairs of target and prediction are then compared in several processes, resampled for intervals,
+and broken down, with progress on stderr.
 """
 
 import multiprocessing

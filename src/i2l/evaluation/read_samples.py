@@ -1,11 +1,11 @@
-"""Images with their formulas, for a model to be tried on: a split of a dataset, or a folder with labels.
+"""Samples for a model to read, how it reads them, and a file of what it has read so far.
 
-Has a model read many images: a dataset's as they are, by the paper's search; pictures as `Reader` does.
+Samples are a split of a dataset, which is read as it is by the paper's search, or a folder of pictures with
+labels, which `Reader` reads as it reads those of users.
 
-What a model has read so far, on disk: a reading that was interrupted goes on where it was.
-
-One JSON object a line: first model and options, then the readings, each under the hash of its image. A file
-of another model or other options is begun anew; a line cut off by a kill is read again.
+A reading that was interrupted goes on where it was. The file of readings has one JSON object a line: first
+model and options, then the readings, each under the hash of its image. A file of another model or of other
+options is begun anew; a line that was cut off by a kill is read again.
 """
 
 import hashlib
@@ -253,7 +253,7 @@ class ReadingLog:
         kind: str,
         progress: Listener | None = None,
     ) -> Readings:
-        """Give the readings of images, having those read that are new; ``kind`` says how they are read."""
+        """Return the readings of images, and read those that are new; ``kind`` says how they are read."""
         keys = [f"{kind} {_hash(image)}" for image in images]
         new = {key: image for key, image in zip(keys, images, strict=True) if key not in self._known}
         waiting = sorted(new, key=lambda key: _width(new[key]))  # so that a batch has images of one size

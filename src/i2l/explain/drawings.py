@@ -255,7 +255,7 @@ def _fitted(explanation: Explanation, width_px: int) -> tuple[npt.NDArray[np.uin
 
 
 def _densities(explanation: Explanation, placement: Placement, spread: Spread) -> Iterator[Density]:
-    """Give each token's attention by pixel; 1 is all of it on one cell's core."""
+    """Yield each token's attention by pixel; 1 is all of it on one cell's core."""
     mapper = AttentionMapper(explanation.field, placement=placement, spread=spread)
     core_px = explanation.field.rows.stride_px * explanation.field.columns.stride_px
     full = placement.scale_x * placement.scale_y / core_px
@@ -279,7 +279,7 @@ def _captioned(pixels: npt.NDArray[np.uint8], names: Sequence[str]) -> Image.Ima
 
 
 def _place_labels(boxes: Sequence[Box], names: Sequence[str], size: float) -> list[tuple[float, float]]:
-    """Give the middle of each label's foot: over its box, moved up where another label is in the way."""
+    """Place the labels: the middle of each foot, over its box, moved up where another is in the way."""
     taken: list[Box] = []
     places = []
     for (left, top, right, _), name in zip(boxes, names, strict=True):

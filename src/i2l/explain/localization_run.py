@@ -111,7 +111,7 @@ def replay_split(
     jobs: int | None = None,
     progress: Listener | None = None,
 ) -> Iterator[LocalizationSample]:
-    """Give the first samples of a split with the attention of what was read, in batches of alike sizes.
+    """Yield the first samples of a split with the attention of what was read, in batches of alike sizes.
 
     An image that is too large for the canvas, that has no boxes, or of which nothing was read is left out.
     """

@@ -1,10 +1,9 @@
 """What a model is told about itself on validation data: what its confidence means, how boxes are found.
 
-Fits what a model's confidence means, from readings of several kinds of pictures, right and wrong ones.
-
-Every kind has the same weight, however many readings it has. First a logistic model weighs the evidence; its
-weights are at least 0, as all evidence speaks for a reading. Then the rising line that is nearest to what was
-seen (scipy's isotonic regression, over groups of neighbours) maps its score to a share of right readings.
+Confidence is fitted on readings of several kinds of pictures, right and wrong ones. Every kind has the same
+weight, however many readings it has. First a logistic model weighs the evidence; its weights are at least 0,
+as all evidence speaks for a reading. Then the rising line that is nearest to what was seen (scipy's isotonic
+regression, over groups of neighbours) maps its score to a share of right readings.
 """
 
 from collections.abc import Sequence
@@ -138,7 +137,7 @@ def _confidences(calibration: Calibration, table: _Floats) -> _Floats:
 def _fit_line(
     scores: _Floats, right: _Floats, weights: _Floats
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Give the points of the line: the middles of the steps that groups of neighbours are pooled to."""
+    """Return the points of the line: the middles of the steps that groups of neighbours are pooled to."""
     order = np.argsort(scores, kind="stable")
     groups = np.array_split(order, max(1, len(order) // GROUP_SIZE))
     sizes = np.array([weights[group].sum() for group in groups])

@@ -1,6 +1,7 @@
-"""The application: what is wired to what. `create_app` is all that the command needs.
+"""The application and the server around it.
 
-The server itself: uvicorn around the application, until it is told to stop.
+`create_app` wires routes, queue, workers and limits together; `serve` runs it by uvicorn until it is told to
+stop.
 """
 
 import asyncio
@@ -245,7 +246,7 @@ async def _run(options: ServeOptions, *, host: str, port: int, open_browser: boo
 
 
 def _written(host: str) -> str:
-    """Give a host as it stands in an address that can be opened."""
+    """Write a host as it stands in an address that can be opened."""
     if is_loopback(host):
         return "localhost" if host == "localhost" else "127.0.0.1" if ":" not in host else f"[{host}]"
     return {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(host, host)
