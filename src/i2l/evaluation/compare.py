@@ -226,7 +226,7 @@ class EvaluationProgress:
 
 
 # Pairs that one process gets at a time: TeX starts about nine times for a chunk.
-_CHUNK: Final = 100, 500
+_CHUNK_PAIRS: Final = 100, 500  # at least and at most: what one process compares at once
 
 
 class Listener(Protocol):
@@ -310,7 +310,7 @@ def evaluate_pairs(
 
 
 def _compare_all(formulas: Sequence[tuple[str, str]], options: EvaluationOptions) -> Iterator[_Compared]:
-    size = min(max(len(formulas) // (2 * options.jobs), _CHUNK[0]), _CHUNK[1])
+    size = min(max(len(formulas) // (2 * options.jobs), _CHUNK_PAIRS[0]), _CHUNK_PAIRS[1])
     chunks = [formulas[start : start + size] for start in range(0, len(formulas), size)]
     compare = partial(_compare_chunk, canonical=options.canonical, render=options.render)
     if options.jobs <= 1 or len(chunks) <= 1:

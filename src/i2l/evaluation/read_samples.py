@@ -124,7 +124,13 @@ def _encode(image: Pixels | Path, visual: VisualSample) -> bytes:
 
 
 # Files of a model that change no reading.
-_NO_PART: Final = {"training.pt", "metrics.json", "README.md", "calibration.json", CHECKSUMS}
+_FILES_THAT_CHANGE_NO_READING: Final = {
+    "training.pt",
+    "metrics.json",
+    "README.md",
+    "calibration.json",
+    CHECKSUMS,
+}
 
 
 @dataclass(frozen=True)
@@ -166,7 +172,11 @@ class BatchReader:
 
     def describe(self) -> dict[str, Any]:
         """Where the model is, and a hash of all that makes it read as it does."""
-        files = [path for path in self.path.iterdir() if path.is_file() and path.name not in _NO_PART]
+        files = [
+            path
+            for path in self.path.iterdir()
+            if path.is_file() and path.name not in _FILES_THAT_CHANGE_NO_READING
+        ]
         return {"path": str(self.path), "sha256": hash_files(files)}
 
     def fits(self, pixels: Pixels) -> bool:
@@ -219,7 +229,7 @@ def _choose_device(device: str) -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-_SLICE: Final = 256  # images between two writes
+_IMAGES_BETWEEN_WRITES: Final = 256  # images between two writes
 
 Source = TypeVar("Source", Pixels, Path, Pixels | Path)
 Readings = list[str | I2LError]
@@ -258,8 +268,8 @@ class ReadingLog:
         new = {key: image for key, image in zip(keys, images, strict=True) if key not in self._known}
         waiting = sorted(new, key=lambda key: _width(new[key]))  # so that a batch has images of one size
         with self._path.open("a", encoding="utf-8") as file:
-            for start in range(0, len(waiting), _SLICE):
-                part = waiting[start : start + _SLICE]
+            for start in range(0, len(waiting), _IMAGES_BETWEEN_WRITES):
+                part = waiting[start : start + _IMAGES_BETWEEN_WRITES]
                 for key, found in zip(part, read([new[key] for key in part]), strict=True):
                     entry = {"error": str(found)} if isinstance(found, I2LError) else {"formula": found}
                     self._known[key] = entry

@@ -29,9 +29,9 @@ CATEGORIES: Final = {
     RIGHT_OTHERWISE: "Right, but other tokens",
     RIGHT: "Right",
 }
-_PIECE: Final = 20  # samples
+_SAMPLES_PER_PIECE: Final = 20  # samples
 # All images together, in base64. What has the least to show goes without images first.
-_IMAGE_BYTES: Final = 22_000_000
+_MAX_IMAGE_BYTES: Final = 22_000_000
 _PRIORITY: Final = (WRONG, FAILED, RIGHT_OTHERWISE, RIGHT)
 
 
@@ -158,9 +158,11 @@ def gallery_pieces(
         "category": [names.index(category) for category in categories],
         "score": [round(float(score), 3) for score in scores],
         "length": [len(tokens) for tokens in result.targets],
-        "piece": _PIECE,
+        "piece": _SAMPLES_PER_PIECE,
     }
-    pieces = [samples[start : start + _PIECE] for start in range(0, len(samples), _PIECE)]
+    pieces = [
+        samples[start : start + _SAMPLES_PER_PIECE] for start in range(0, len(samples), _SAMPLES_PER_PIECE)
+    ]
     return index, pieces, len(visuals) - len(drawn)
 
 
@@ -173,7 +175,7 @@ def _within_budget(
         visual = visuals[index]
         size = len(visual.target_png) + len(visual.prediction_png) + (len(inputs[index]) if inputs else 0)
         used += size * 4 // 3
-        if used > _IMAGE_BYTES:
+        if used > _MAX_IMAGE_BYTES:
             break
         drawn.add(index)
     return drawn

@@ -36,7 +36,7 @@ from i2l.model.receptive_field import ReceptiveField, receptive_field
 VALIDATION: Final = "val"
 _NUM_FITTED: Final = 500  # samples that the share of attention is fitted on
 _NUM_GALLERY: Final = 200  # samples that the gallery is chosen from
-_BATCH: Final = 32  # images of about one size, replayed together
+_IMAGES_PER_BATCH: Final = 32  # images of about one size, replayed together
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ def replay_split(
         if boxes[place] and reading and (rows.sizes[place] <= room).all()
     ]
     places.sort(key=lambda place: tuple(rows.sizes[place][::-1]))
-    for start in range(0, len(places), _BATCH):
-        batch = places[start : start + _BATCH]
+    for start in range(0, len(places), _IMAGES_PER_BATCH):
+        batch = places[start : start + _IMAGES_PER_BATCH]
         images = rows.pixels(batch, jobs=jobs)
         tokens = [readings[place].split() for place in batch]
         replays = replay_tokens(

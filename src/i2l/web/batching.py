@@ -53,7 +53,7 @@ class Metrics:
 
 MAX_ATTEMPTS: Final = 3  # the first with others, then alone
 _SLOWEST_RESTART_S: Final = 5.0
-_HOPEFUL: Final = 0.5  # of the time limit: who would wait longer is turned away at once
+_MAX_EXPECTED_SHARE: Final = 0.5  # of the time limit: who would wait longer is turned away at once
 _BATCH_SHARE: Final = 0.2  # of the time limit, that a batch may take
 _SMOOTHING: Final = 0.2  # of the running mean of seconds an image
 
@@ -147,7 +147,7 @@ class Batcher:
         """
         self._drop_cancelled()
         no_room = len(self._queue) + len(images) > self._queue_size
-        if no_room or self._expected_s() > _HOPEFUL * self._timeout_s:
+        if no_room or self._expected_s() > _MAX_EXPECTED_SHARE * self._timeout_s:
             raise ProblemError(
                 "busy",
                 f"{len(self._queue)} images wait already. Try again in a moment, or with fewer at once.",
