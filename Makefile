@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 MAKEFLAGS += --jobs=2
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-fast quality style bench tex clean
+.PHONY: demo test test-fast quality style bench docs map tex clean
 
 demo: $(VENV)/.base
 	@sh recipes/demo.sh $(BIN)
@@ -32,6 +32,12 @@ style: $(VENV)/.dev
 bench: $(VENV)/.dev tex
 	$(BIN)/python -m benchmarks
 
+docs: $(VENV)/.dev map
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+map:
+	$(PYTHON) -m benchmarks.map
+
 $(VENV)/.base: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) --no-compile --editable .
@@ -47,4 +53,4 @@ tex:
 	@sh recipes/install_packages.sh debian-packages.txt
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache

@@ -1,6 +1,8 @@
 """The house rules as tests: folders import only from folders before them, and reading needs no torch."""
 
 import ast
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +23,7 @@ FLOW = [
     "explain",
     "web",
 ]
-OPEN_TO_ALL = {"errors", "config", "files", ""}
+OPEN_TO_ALL = {"errors", "config", "files", "html", ""}
 MAX_MODULE_LINES = 750
 
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -89,3 +91,44 @@ def test_every_command_shows_an_example():
 
     for command in app.registered_commands:
         assert "xample" in (command.callback.__doc__ or ""), f"i2l {command.callback.__name__} --help"
+
+
+def test_the_map_is_up_to_date():
+    from benchmarks.map import MAP, write_map
+
+    assert MAP.read_text(encoding="utf-8") == write_map(), "run `make map`"
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_network(tmp_path):
+    """Strict: a page outside of the navigation, a broken link or anchor, or a bad docstring is an error."""
+    root = SOURCE.parents[1]
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--site-dir",
+        tmp_path / "site",
+    ]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "https_proxy": "http://127.0.0.1:9"}
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "site").glob("*.html")}
+    assert {f"{page.stem}.html" for page in (root / "docs").glob("*.md")} <= set(pages)
+    for name, text in pages.items():
+        fetched = re.findall(r'<(?:script|img|iframe)[^>]* src="?(https?:[^" >]*)', text)
+        fetched += re.findall(r'<link[^>]* href="?(https?:[^" >]*)', text)
+        assert not fetched, name
+    reference = pages["reference.html"]
+    for public in ("Reader", "Reading", "Alternative", "I2LError", "NotAFormulaError", "DatasetReader"):
+        assert re.search(rf'id="[a-z2.]*\.?\w*\.{public}"', reference), public
+
+
+def test_every_verdict_stands_on_the_page_about_building():
+    from i2l.dataset.verdicts import VERDICT_KINDS
+
+    page = (SOURCE.parents[1] / "docs" / "building.md").read_text(encoding="utf-8")
+    assert [kind.name for kind in VERDICT_KINDS if f"`{kind.name}`" not in page] == []

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import typing
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -18,6 +19,22 @@ class I2LError(Exception):
 
 class MissingDependencyError(I2LError):
     """An optional package or program that this call needs is not installed."""
+
+
+def require_choice(value: object, choices: object, what: str) -> None:
+    """Check a value against the `Literal` of its type hint, which Python itself does not.
+
+    Args:
+        value: what was given.
+        choices: the type hint, such as `Literal["local", "ray"]`.
+        what: the thing that has this name, such as "engine".
+
+    Raises:
+        I2LError: if the value is none of the literals; the message lists them.
+    """
+    literals = typing.get_args(choices)
+    if value not in literals:
+        raise I2LError(f"There is no {what} {value!r}; choose one of {', '.join(map(str, literals))}.")
 
 
 def require_extra(module: str, extra: str) -> ModuleType:

@@ -16,7 +16,7 @@ import i2l.files
 from i2l.dataset import build as build_module
 from i2l.dataset import stages, work
 from i2l.dataset.build import BuildOptions, EngineOptions, build_dataset
-from i2l.dataset.sources import text_sources
+from i2l.dataset.sources import InputError, text_sources
 from i2l.dataset.work import BuildError, WorkFolder, read_part
 from i2l.errors import MissingDependencyError
 from i2l.formulas.lines import LinesError
@@ -303,8 +303,24 @@ def test_macros_are_written_out(small_build, tmp_path):
     (tmp_path / "a.txt").write_text("\n".join([*COMMON, r"\eq{a}{b}"]))
     (tmp_path / "macros.tex").write_text(r"\newcommand{\eq}[2]{#1 = #2}")
     recipe = replace(RECIPE, val_fraction=0, test_fraction=0)
-    dataset = small_build(text_sources([tmp_path / "a.txt"]), macros=tmp_path / "macros.tex", recipe=recipe)
+    sources = text_sources([tmp_path / "a.txt"], macros=[tmp_path / "macros.tex"])
+    dataset = small_build(sources, recipe=recipe)
     assert dataset.split("train").formulas[-1] == "a = b"
+
+
+def test_every_list_can_have_macros_of_its_own(small_build, tmp_path):
+    for name, sign in (("a", "="), ("b", "+")):
+        (tmp_path / f"{name}.txt").write_text("\n".join([*COMMON, rf"\both{{{name}}}{{x}}"]))
+        (tmp_path / f"{name}.tex").write_text(rf"\newcommand{{\both}}[2]{{#1 {sign} #2}}")
+    lists, preambles = ([tmp_path / f"{name}.{end}" for name in "ab"] for end in ("txt", "tex"))
+    recipe = replace(RECIPE, val_fraction=0, test_fraction=0, min_token_count=1)
+    split = small_build(text_sources(lists, macros=preambles), recipe=recipe).split("train")
+    formulas = dict(zip(split.ids, split.formulas, strict=True))
+    place = len(COMMON) + 1
+    assert formulas[f"a.txt:{place}"] == "a = x"
+    assert formulas[f"b.txt:{place}"] == "b + x"
+    with pytest.raises(InputError, match="one for each"):
+        text_sources(lists, macros=[*preambles, preambles[0]])
 
 
 def test_the_card_checks_its_files(small_build, sources):

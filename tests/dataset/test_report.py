@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from i2l.dataset.card import bar_chart, histogram, rank_chart
 from i2l.dataset.sources import text_sources
+from i2l.html import bar_chart, histogram, rank_chart
 
 SVG = "{http://www.w3.org/2000/svg}"
 

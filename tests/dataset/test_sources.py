@@ -13,7 +13,7 @@ def test_plain_and_packed_files_give_the_same_lines(tmp_path, name, opener):
     with opener(tmp_path / name, "wb") as file:
         file.write(b"a\n\nb\r\nc")
     [source] = text_sources([tmp_path / name])
-    assert list(source.lines()) == [b"a", b"", b"b", b"c"]
+    assert [line.text for line in source.lines()] == [b"a", b"", b"b", b"c"]
     assert source.split is None
 
 
@@ -60,9 +60,9 @@ def published(tmp_path):
 def test_im2latex_as_published(published):
     train, val, test = im2latex_sources(published)
     assert (train.split, val.split, test.split) == ("train", "val", "test")
-    assert list(train.lines()) == ["\\text{é}".encode(), b"b\rb"]
-    assert list(val.lines()) == [b"d"]
-    assert list(test.lines()) == [b"a"]
+    assert [line.text for line in train.lines()] == ["\\text{é}".encode(), b"b\rb"]
+    assert [line.text for line in val.lines()] == [b"d"]
+    assert [line.text for line in test.lines()] == [b"a"]
     assert [len(list(s.lines())) for s in im2latex_sources(published, limit=1)] == [1, 1, 1]
 
 
@@ -70,7 +70,11 @@ def test_im2latex_normalised_as_im2markup_writes_it(tmp_path):
     (tmp_path / "formulas.norm.lst").write_text("a\nb\n")
     for name, index in (("train", 1), ("validate", 0), ("test", 0)):
         (tmp_path / f"im2latex_{name}_filter.lst").write_text(f"7944775fc9.png {index}\n")
-    assert [list(source.lines()) for source in im2latex_sources(tmp_path)] == [[b"b"], [b"a"], [b"a"]]
+    assert [[line.text for line in source.lines()] for source in im2latex_sources(tmp_path)] == [
+        [b"b"],
+        [b"a"],
+        [b"a"],
+    ]
 
 
 def test_a_split_list_that_names_no_formula_is_an_error(published):

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from i2l.explain.attention import SPREADS, AttentionMapper, Placement, SpreadError, axis_weights
+from i2l.errors import I2LError
+from i2l.explain.attention import SPREADS, AttentionMapper, Placement, axis_weights
 from i2l.model.calstm.config import CalstmConfig
 from i2l.model.config import presets
 
@@ -61,7 +62,7 @@ def test_bilinear_peaks_at_the_cell_and_gaussian_falls_off():
 
 
 def test_unknown_spread_says_which_there_are():
-    with pytest.raises(SpreadError, match="nearest, field, bilinear, gaussian"):
+    with pytest.raises(I2LError, match="nearest, field, bilinear, gaussian"):
         AttentionMapper(FIELDS["small"], spread="cubic")
 
 

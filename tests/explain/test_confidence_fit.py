@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from i2l.explain.model_fit import WEIGHED, Judgement, fit_confidence
+from i2l.explain.model_fit import WEIGHED_EVIDENCE, Judgement, fit_confidence
 from i2l.inference.confidence import CalibrationError, Evidence, expected_calibration_error
 
 
@@ -49,7 +49,7 @@ def test_of_the_readings_given_p_about_p_are_right():
 
 def test_no_evidence_speaks_against_a_reading():
     calibration = fit_confidence(readings(300))
-    weights = dict(zip(WEIGHED, calibration.scoring.weights, strict=True))
+    weights = dict(zip(WEIGHED_EVIDENCE, calibration.scoring.weights, strict=True))
     assert min(weights.values()) >= 0
     assert weights["lowest"] + weights["second"] > 5 * weights["total"]
     assert weights["agreement"] == pytest.approx(0)  # it never varied

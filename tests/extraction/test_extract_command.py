@@ -53,9 +53,7 @@ def test_the_list_is_packed_by_its_suffix(book, tmp_path, suffix, opener):
     extract(book, "-o", out)
     with opener(out, "rt") as file:
         assert len(file.readlines()) == len(DISPLAYS)
-    assert [line.text for line in text_sources([out])[0].records()] == [
-        latex.encode() for latex, _ in DISPLAYS
-    ]
+    assert [line.text for line in text_sources([out])[0].lines()] == [latex.encode() for latex, _ in DISPLAYS]
 
 
 def test_filters_of_the_original_leave_their_verdicts(book, tmp_path):
@@ -108,7 +106,7 @@ def test_a_line_that_is_no_formula_is_named(tmp_path):
     path = tmp_path / "bad.jsonl"
     path.write_text('{"latex": "x", "file": "a", "span": [0, 1]}\n{"latex": 3}\n')
     with pytest.raises(InputError, match="line 2"):
-        list(text_sources([path])[0].records())
+        list(text_sources([path])[0].lines())
 
 
 CHAPTER = r"""\chapter{Sums}

@@ -183,7 +183,9 @@ def test_the_rotation_of_a_camera_is_undone(orientation):
     file = io.BytesIO()
     image.save(file, "PNG", exif=note.tobytes())
     expected = ImageOps.exif_transpose(Image.open(io.BytesIO(file.getvalue())))
-    assert np.array_equal(np.asarray(open_image(file.getvalue())), np.asarray(expected))
+    opened = open_image(file.getvalue())
+    assert np.array_equal(np.asarray(opened), np.asarray(expected))
+    assert np.array_equal(np.asarray(open_image(opened)), np.asarray(expected))  # it is not turned again
 
 
 @pytest.mark.filterwarnings("ignore")  # Pillow has remarks about some of them

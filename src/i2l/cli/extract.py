@@ -1,16 +1,10 @@
 """`i2l extract`: TeX sources in, a list of formulas with their origin out."""
 
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
-
-
-class _Engine(StrEnum):
-    LOCAL = "local"
-    RAY = "ray"
 
 
 def extract(
@@ -47,7 +41,7 @@ def extract(
         bool,
         typer.Option("--original", help="The choices of the paper's own list; other options change them."),
     ] = False,
-    engine: Annotated[_Engine, typer.Option(help="Who does the work.")] = _Engine.LOCAL,
+    engine: Annotated[Literal["local", "ray"], typer.Option(help="Who does the work.")] = "local",
     address: Annotated[
         str | None, typer.Option(help="Of a Ray cluster; default: one started on this machine.")
     ] = None,
@@ -86,7 +80,7 @@ def extract(
         **{name: value for name, value in chosen.items() if value is not None},  # type: ignore[arg-type]
     )
     options = ExtractOptions(harvest=HarvestOptions(min_inline=inline, rows=rows), filters=filters)
-    workers = EngineOptions(name=engine.value, jobs=jobs, address=address)
+    workers = EngineOptions(name=engine, jobs=jobs, address=address)
     try:
         counts = extract_formulas(sources, out=out, options=options, engine=workers, quiet=quiet)
     except KeyboardInterrupt:

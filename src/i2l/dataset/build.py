@@ -1,4 +1,4 @@
-"""Formulas to a dataset: the stages in their order, each taken up where an earlier run left it."""
+"""Formulas or labelled pictures to a dataset: the stages in their order, each taken up where it was left."""
 
 import os
 import shutil
@@ -10,6 +10,7 @@ from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,7 @@ from i2l.dataset.shards import (
 )
 from i2l.dataset.sources import (
     SPLITS,
+    InputError,
     LineNames,
     Origin,
     Recipe,
@@ -36,9 +38,17 @@ from i2l.dataset.sources import (
     StoredNames,
     file_sha256,
     origins_writer,
+    pictures_sha256,
 )
-from i2l.dataset.stages import LINES, SELECTED, StageOptions, normalize_part, render_part
-from i2l.dataset.verdicts import UNASSIGNED, VERDICTS, Settlement, count_tokens, select_lines, settle
+from i2l.dataset.stages import LINES, SELECTED, StageOptions, normalize_part, picture_part
+from i2l.dataset.verdicts import (
+    UNASSIGNED,
+    VERDICTS_SCHEMA,
+    BuildOutcome,
+    count_tokens,
+    decide_verdicts,
+    select_lines,
+)
 from i2l.dataset.work import (
     BuildError,
     Plan,
@@ -48,10 +58,13 @@ from i2l.dataset.work import (
     read_part,
     write_part,
 )
+from i2l.errors import require_choice
 from i2l.files import atomic_write
 from i2l.formulas.expansion import Macros
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.rendering.sandbox import pdflatex_path
+
+EngineName = Literal["local", "ray"]
 
 PART_LINES = 2_000  # about 4 s of work, which is what a kill can cost
 
@@ -63,8 +76,7 @@ class BuildOptions:
     recipe: Recipe
     seed: int = 0  # of the splits, and of the styles where a recipe draws them
     compact: bool = False  # vector pages instead of pixels
-    boxes: bool = True
-    macros: Path | None = None  # a preamble whose definitions are written out
+    boxes: bool = True  # of rendered formulas; those of pictures are not known
     part_lines: int = PART_LINES
 
 
@@ -72,7 +84,7 @@ class BuildOptions:
 class EngineOptions:
     """Who does the work; nothing here changes the result."""
 
-    name: str = "local"  # or "ray"
+    name: EngineName = "local"
     jobs: int | None = None  # None: one for each core
     address: str | None = None  # of a Ray cluster; None: start one on this machine
 
@@ -80,13 +92,12 @@ class EngineOptions:
         """Make the engine.
 
         Raises:
-            BuildError: if there is none of that name.
+            I2LError: if there is none of that name.
         """
-        if self.name == "local":
-            return LocalEngine(jobs=self.jobs or os.cpu_count() or 1, scratch=scratch)
+        require_choice(self.name, EngineName, "engine")
         if self.name == "ray":
             return RayEngine(address=self.address, jobs=self.jobs)
-        raise BuildError(f"No engine is called {self.name!r}; choose local or ray.")
+        return LocalEngine(jobs=self.jobs or os.cpu_count() or 1, scratch=scratch)
 
 
 def build_dataset(
@@ -108,6 +119,7 @@ def build_dataset(
     recipe = options.recipe
     if min(recipe.val_fraction, recipe.test_fraction) < 0 or recipe.val_fraction + recipe.test_fraction >= 1:
         raise BuildError("The shares of val and test must be at least 0, and less than 1 together.")
+    _check_sources(sources, options)
     plan = make_plan(sources, options)
     work = WorkFolder(out.parent / f".{out.name}.work")
     if (out / CARD_FILE).exists():
@@ -128,9 +140,22 @@ def build_dataset(
     return dataset
 
 
+def _check_sources(sources: Sequence[Source], options: BuildOptions) -> None:
+    """Refuse sources that cannot be told apart, or that the form of the dataset has no room for."""
+    twice = [name for name, count in Counter(source.name for source in sources).items() if count > 1]
+    if twice:
+        raise InputError(f"Two inputs are called {twice[0]}, so ids would be the same; rename one of them.")
+    if options.compact and any(source.pictures is not None for source in sources):
+        raise BuildError("Pictures have no vector pages to store; leave out --compact.")
+
+
 def make_plan(sources: Sequence[Source], options: BuildOptions) -> Plan:
     """Write down all that the bytes of the dataset depend on."""
-    banner = subprocess.run([pdflatex_path(), "--version"], capture_output=True, text=True, check=True).stdout
+    versions = {"i2l": __version__} | {name: version(name) for name in ("pillow", "pyarrow", "pypdfium2")}
+    if _renders(sources):
+        call = [pdflatex_path(), "--version"]
+        banner = subprocess.run(call, capture_output=True, text=True, check=True).stdout
+        versions["pdflatex"] = banner.partition("\n")[0]
     return {
         "format": FORMAT,
         "inputs": [
@@ -139,21 +164,28 @@ def make_plan(sources: Sequence[Source], options: BuildOptions) -> Plan:
                 "split": source.split,
                 "limit": source.limit,
                 "sha256": [file_sha256(path) for path in source.files()],
+                "pictures": pictures_sha256(source),
+                "macros": source.macros and file_sha256(source.macros),
             }
             for source in sources
         ],
         "recipe": asdict(options.recipe),
         "seed": options.seed,
         "form": "compact" if options.compact else "pixels",
-        "boxes": options.boxes,
-        "macros": options.macros and file_sha256(options.macros),
+        "boxes": _has_boxes(sources, options),
         "part_lines": options.part_lines,
-        "versions": {
-            "i2l": __version__,
-            **{package: version(package) for package in ("pillow", "pyarrow", "pypdfium2")},
-            "pdflatex": banner.partition("\n")[0],
-        },
+        "versions": versions,
     }
+
+
+def _renders(sources: Sequence[Source]) -> bool:
+    """Tell whether any source has formulas to render, for which TeX is needed."""
+    return any(source.pictures is None for source in sources)
+
+
+def _has_boxes(sources: Sequence[Source], options: BuildOptions) -> bool:
+    """Tell whether the dataset gets a column of boxes; only what is rendered has any."""
+    return options.boxes and _renders(sources)
 
 
 class _Build:
@@ -181,7 +213,7 @@ class _Build:
             part_lines=options.part_lines,
             boxes=options.boxes,
             compact=options.compact,
-            macros=None if options.macros is None else Macros.load(options.macros),
+            macros=[None if source.macros is None else Macros.load(source.macros) for source in sources],
         )
 
     def run(self) -> None:
@@ -190,15 +222,17 @@ class _Build:
         self.num_parts = -(-len(self.names) // self.options.part_lines)
         self.run_parts("normalize", "normalized", partial(normalize_part, self.stage_options))
         self.select()
-        self.run_parts("render", "rendered", partial(render_part, self.stage_options))
+        self.run_parts("render", "rendered", partial(picture_part, self.stage_options))
         counts = count_tokens(self.folder, self.num_parts)
-        settlement = self.settle(counts)
+        outcome = self.decide_verdicts(counts)
         minimum = self.options.recipe.min_token_count
         vocabulary = [token for token, count in counts.items() if count >= minimum]
         Vocabulary.from_formula_tokens(vocabulary).save(self.folder.result / VOCABULARY_FILE)
-        files = self.write_files(settlement)
-        card = summarize(self.plan, settlement, files=files, num_tokens=len(vocabulary))
-        write_report(self.folder.result, card, settlement)
+        files = self.write_files(outcome)
+        card = summarize(
+            self.plan, outcome, files=files, num_tokens=len(vocabulary), num_lines=self.names.num_lines
+        )
+        write_report(self.folder.result, card, outcome)
         write_readme(self.folder.result, card)
         write_card(self.folder.result, card)
 
@@ -206,7 +240,8 @@ class _Build:
         """Copy the inputs into parts of equal length, so that any worker can read any part."""
         counts = self.folder.part("counts", 0)
         if not counts.exists():
-            check_styles(self.options.recipe.styles)  # before any work, and once
+            if _renders(self.sources):
+                check_styles(self.options.recipe.styles)  # before any work, and once
             num_lines = [0] * len(self.sources)
             with origins_writer(self.folder.result, self.sources) as write_origin:
                 lines = self.read_sources(num_lines, write_origin)
@@ -219,21 +254,24 @@ class _Build:
         if sum(num_lines) == 0:
             raise BuildError("The inputs hold no lines.")
         names = [source.name for source in self.sources]
-        if not any(source.extracted for source in self.sources):
+        if not any(source.extracted or source.pictures is not None for source in self.sources):
             return LineNames(names=names, num_lines=num_lines)
-        origins = StoredNames(self.folder, part_lines=self.options.part_lines)
-        return LineNames(names=names, num_lines=num_lines, origins=origins)
+        own_names = StoredNames(self.folder, part_lines=self.options.part_lines)
+        return LineNames(names=names, num_lines=num_lines, own_names=own_names)
 
     def read_sources(
         self, num_lines: list[int], write_origin: Callable[[Origin], None]
     ) -> Iterator[dict[str, object]]:
+        """Yield the lines of all sources as rows of the parts, and count those of each source."""
         for index, source in enumerate(self.sources):
             split = UNASSIGNED if source.split is None else SPLITS.index(source.split)
-            for line in source.records():
+            for line in source.lines():
                 num_lines[index] += 1
                 if line.origin is not None:
                     write_origin(line.origin)
-                yield {"split": split, "text": line.text, "name": line.origin and line.origin.id}
+                row = line._asdict() | {"source": index, "split": split}
+                del row["origin"]
+                yield row
 
     def run_parts(self, title: str, stage: str, task: Callable[[int], None]) -> None:
         """Run a stage over the parts of the input that are still missing."""
@@ -282,13 +320,13 @@ class _Build:
             rows = selected.slice(index * self.options.part_lines, self.options.part_lines)
             write_part(self.folder.part("selected", index), rows)
 
-    def settle(self, token_counts: Counter[str]) -> Settlement:
-        """Give every line its verdict, and write them all down."""
+    def decide_verdicts(self, token_counts: Counter[str]) -> BuildOutcome:
+        """Decide the verdict of every line, and write them all down."""
         with (
             atomic_write(self.folder.result / VERDICTS_FILE, "wb") as file,
-            pq.ParquetWriter(file, VERDICTS, compression="zstd") as writer,
+            pq.ParquetWriter(file, VERDICTS_SCHEMA, compression="zstd") as writer,
         ):
-            settlement = settle(
+            outcome = decide_verdicts(
                 self.folder,
                 self.num_parts,
                 part_lines=self.options.part_lines,
@@ -297,28 +335,29 @@ class _Build:
                 minimum=self.options.recipe.min_token_count,
                 write_verdicts=writer.write_table,
             )
-        if not settlement.rows[SPLITS[0]]:
-            counts = ", ".join(f"{count:,} {verdict}" for verdict, count in settlement.totals().most_common())
+        if not outcome.rows[SPLITS[0]]:
+            counts = ", ".join(f"{count:,} {verdict}" for verdict, count in outcome.totals().most_common())
             raise BuildError(
                 f"No training formula is left ({counts}). With few formulas every token is rare: "
                 "set --min-token-count 1, or give more of them."
             )
-        return settlement
+        return outcome
 
-    def write_files(self, settlement: Settlement) -> list[str]:
+    def write_files(self, outcome: BuildOutcome) -> list[str]:
         """Write the shards, and the pages of the compact form; name the shards."""
         options = ShardOptions(
             folder=self.folder,
             part_lines=self.options.part_lines,
             names=self.names,
             compact=self.options.compact,
-            boxes=self.options.boxes,
+            boxes=_has_boxes(self.sources, self.options),
+            pictures=any(source.pictures is not None for source in self.sources),
         )
-        lines = {split: np.asarray(rows) for split, rows in settlement.rows.items() if rows}
+        lines = {split: np.asarray(rows) for split, rows in outcome.rows.items() if rows}
         pages: dict[str, pa.Table] = {}
         if self.options.compact:
             files, pages = lay_out_pages(
-                self.folder, lines, looks=list(settlement.looks), looks_of=settlement.looks_of
+                self.folder, lines, looks=list(outcome.looks), looks_of=outcome.looks_of
             )
             self.run_files("pages", files, partial(write_pages, options))
         files = lay_out_shards(self.folder, lines, pages)

@@ -1,6 +1,6 @@
-"""Engines: who runs the parts of a stage. Local processes, or Ray Data; the parts do not know which.
+"""Engines run the parts of a stage: local processes, or Ray Data. The parts do not know which.
 
-Progress of a build on stderr: one bar a stage, with its rate and the time left.
+A build shows its progress on stderr: one bar a stage, with its rate and the time left.
 """
 
 import logging
@@ -40,7 +40,7 @@ class Engine(Protocol):
     """Runs a task for each of many numbers, in any order, and names each number as it is done."""
 
     def run(self, task: Job, parts: Sequence[int]) -> Iterator[int]:
-        """Give the number of every finished part; the first failure is raised."""
+        """Yield the number of every finished part; the first failure is raised."""
 
 
 class LocalEngine:

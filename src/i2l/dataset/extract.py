@@ -94,7 +94,7 @@ def extract_part(
 
 
 def _read_unit(unit: _Unit, options: HarvestOptions) -> Iterator[Formula | Verdict]:
-    """Give what a unit holds; whatever a source does to us, the others are read."""
+    """Yield what a unit holds; whatever goes wrong with a source, the others are read."""
     for bundle in open_unit(unit.path, unit.name):
         try:
             yield from harvest(bundle, options)

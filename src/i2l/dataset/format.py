@@ -5,10 +5,9 @@ A dataset is a folder: `dataset.json` (what is in it, how it was made, checksums
 `verdicts.parquet`. `dataset.json` is written last and the folder appears as a whole, so one that opens is
 complete.
 
-Pixels of many samples at once: several processes decode into one flat buffer.
-
-The sizes are known beforehand, so every sample has its place in the buffer before any is decoded; the
-workers write there through a shared file, and no pixels are sent between processes.
+Many images are decoded by several processes into one flat buffer. The sizes are known beforehand, so every
+sample has its place in the buffer before any is decoded; the workers write there through a shared file, and
+no pixels are sent between processes.
 """
 
 import io
@@ -35,13 +34,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-from i2l.dataset.shards import style_from_text
+from i2l.dataset.shards import PICTURE_TEXT, style_from_text
 from i2l.dataset.sources import file_sha256
 from i2l.errors import I2LError
 from i2l.files import find_damage
 from i2l.formulas.vocabulary import Vocabulary
+from i2l.images.open import ImageError, open_image
 from i2l.rendering.rasterize import Pixels
 from i2l.rendering.render import draw_pages
+
+FORMAT = "i2l-dataset-1"
+CARD_FILE = "dataset.json"
+VOCABULARY_FILE = "vocab.json"
+VERDICTS_FILE = "verdicts.parquet"
+
+Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels, half-open
 
 T = TypeVar("T")
 
@@ -87,145 +94,6 @@ class PixelBuffer:
         height, width = self.shapes[index]
         start = self.offsets[index]
         return self.data[start : start + height * width].reshape(height, width)
-
-
-def decode(samples: StoredSamples) -> Iterator[Pixels]:
-    """Give the pixels of the samples, one by one.
-
-    Raises:
-        DatasetError: if the file is damaged, or they are not of the size that the dataset says.
-    """
-    read = _read_images if samples.file.suffix == ".parquet" else _draw_pages
-    try:
-        for place, shape, pixels in zip(samples.places, samples.shapes, read(samples), strict=True):
-            if pixels is None or pixels.shape != tuple(shape):
-                raise DatasetError(
-                    f"Sample {place} of {samples.file} is not {shape[0]} x {shape[1]} px. If the file is "
-                    "whole (see verify), another rasteriser built the dataset: build it again."
-                )
-            yield pixels
-    except (OSError, EOFError, lzma.LZMAError, pa.ArrowException) as error:
-        raise DatasetError(
-            f"{samples.file} is damaged ({error}); copy or build the dataset again."
-        ) from error
-
-
-def load_pixels(
-    files: Sequence[StoredSamples], shapes: npt.NDArray[np.int32], *, jobs: int | None
-) -> PixelBuffer:
-    """Decode samples of many files into one buffer; processes as in `fill_buffer`.
-
-    Raises:
-        DatasetError: if a file is damaged, or memory or the room for temporary files does not suffice.
-    """
-    offsets = pixel_offsets(shapes)
-    data, _ = fill_buffer(int(offsets[-1]), files, fill_pixels, jobs=jobs)
-    return PixelBuffer(data, offsets, shapes)
-
-
-def fill_buffer(
-    num_pixels: int,
-    files: Sequence[StoredSamples],
-    fill: Callable[[Pixels, StoredSamples], T],
-    *,
-    jobs: int | None,
-) -> tuple[Pixels, list[tuple[StoredSamples, T]]]:
-    """Let ``fill`` write samples to their places in a buffer, with several processes if there are many.
-
-    Args:
-        num_pixels: size of the buffer.
-        files: the samples, with their places.
-        fill: writes some of them.
-        jobs: processes; one for each core if None.
-
-    Returns:
-        The buffer, and what ``fill`` gave for each piece of the samples.
-
-    Raises:
-        DatasetError: if memory or the room for temporary files does not suffice.
-    """
-    num_samples = sum(len(samples.places) for samples in files)
-    jobs = (jobs or os.cpu_count() or 1) if num_samples >= MIN_SAMPLES_FOR_PROCESSES else 1
-    if jobs == 1:
-        data = np.empty(num_pixels, dtype=np.uint8)
-        return data, [(samples, fill(data, samples)) for samples in files]
-    folder = tempfile.gettempdir()
-    if shutil.disk_usage(folder).free < num_pixels:
-        raise DatasetError(
-            f"{num_pixels / 1e9:.1f} GB of pixels do not fit into {folder}; set TMPDIR to a larger disk."
-        )
-    with tempfile.NamedTemporaryFile(prefix="i2l-pixels-", dir=folder) as file:
-        os.truncate(file.name, num_pixels)
-        data = np.memmap(file.name, dtype=np.uint8, mode="r+", shape=(num_pixels,))
-        tasks = [piece for samples in files for piece in samples.split(SAMPLES_PER_TASK)]
-        spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=end_with_parent) as pool:
-            try:
-                filled = list(pool.map(partial(_fill_file, Path(file.name), fill), tasks))
-            except BrokenProcessPool as error:
-                raise DatasetError(
-                    "A process that decodes images was killed, probably for want of memory; use fewer jobs."
-                ) from error
-    # the file is gone from its folder; its pages live on in the buffer
-    return data, list(zip(tasks, filled, strict=True))
-
-
-def end_with_parent() -> None:
-    """See to it that a worker process does not outlive the one that started it, however that ends."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None  # this runs in a worker
-
-    def wait() -> None:
-        multiprocessing.connection.wait([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
-def pixel_offsets(shapes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Give where each sample starts in a flat buffer, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(shapes.astype(np.int64).prod(axis=1))])
-
-
-def _fill_file(path: Path, fill: Callable[[Pixels, StoredSamples], T], samples: StoredSamples) -> T:
-    return fill(np.memmap(path, dtype=np.uint8, mode="r+"), samples)
-
-
-def fill_pixels(data: Pixels, samples: StoredSamples) -> None:
-    """Write samples to their places, as they are."""
-    for offset, pixels in zip(samples.offsets, decode(samples), strict=True):
-        data[offset : offset + pixels.size] = pixels.ravel()
-
-
-def _read_images(samples: StoredSamples) -> Iterator[Pixels]:
-    file = pq.ParquetFile(samples.file)
-    sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    groups = np.searchsorted(starts, samples.places, side="right") - 1
-    for group, members in groupby(range(len(groups)), key=groups.__getitem__):
-        images = file.read_row_group(group, columns=["image"])["image"]
-        for member in members:
-            image = images[int(samples.places[member] - starts[group])]["bytes"].as_buffer()
-            yield np.asarray(Image.open(io.BytesIO(image)))
-
-
-@lru_cache(maxsize=1)
-def _unpack(file: Path) -> bytes:
-    return lzma.decompress(file.read_bytes())
-
-
-def _draw_pages(samples: StoredSamples) -> Iterator[Pixels | None]:
-    styles = map(style_from_text, samples.styles)
-    for image in draw_pages(_unpack(samples.file), samples.places.tolist(), styles):
-        yield image.pixels
-
-
-FORMAT = "i2l-dataset-1"
-CARD_FILE = "dataset.json"
-VOCABULARY_FILE = "vocab.json"
-VERDICTS_FILE = "verdicts.parquet"
-
-Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels, half-open
 
 
 class DatasetReader:
@@ -335,14 +203,14 @@ class Split:
         return np.array([formula.count(" ") + 1 for formula in self.formulas], dtype=np.int64)
 
     def boxes(self, indices: Sequence[int]) -> list[list[Box | None] | None]:
-        """Give the boxes of each token of some samples; None for a sample or token without."""
+        """Return the boxes of each token of some samples; None for a sample or token without."""
         if self._boxes is None:
             return [None] * len(indices)
         picked = self._boxes.take(pa.array(indices, pa.int64())).to_pylist()
         return [boxes and [box and tuple(box) for box in boxes] for boxes in picked]
 
     def token_boxes(self) -> npt.NDArray[np.int16] | None:
-        """Give the boxes of all tokens of all samples, (sum of tokens, 4); empty for a token without one."""
+        """Return the boxes of all tokens of all samples, (sum of tokens, 4); empty where a token has none."""
         if self._boxes is None:
             return None
         starts = np.concatenate([[0], np.cumsum(self.num_tokens)])
@@ -357,7 +225,7 @@ class Split:
         return table
 
     def pixels(self, indices: Sequence[int], *, jobs: int | None = None) -> list[Pixels]:
-        """Give the grey images of some samples, (height, width) each, 255 = white; thousands in parallel."""
+        """Decode some samples to grey images, (height, width) each, 255 = white; thousands in parallel."""
         buffer = self._load(np.asarray(indices, dtype=np.int64), jobs)
         return [buffer[index] for index in range(len(buffer))]
 
@@ -414,3 +282,153 @@ class Split:
 
     def _strings(self, name: str) -> list[str]:
         return self._column(name).to_pylist()  # type: ignore[no-any-return]
+
+
+def decode(samples: StoredSamples) -> Iterator[Pixels]:
+    """Yield the samples as grey pixels, 255 = white, one by one; as `decode_stored` does."""
+    for image in decode_stored(samples):
+        yield _grey(image) if isinstance(image, Image.Image) else image
+
+
+def decode_stored(samples: StoredSamples) -> Iterator[Pixels | Image.Image]:
+    """Yield the samples as they are stored: rendered ones as grey pixels, pictures in their colours.
+
+    Raises:
+        DatasetError: if the file is damaged, or they are not of the size that the dataset says.
+    """
+    read = _read_images if samples.file.suffix == ".parquet" else _draw_pages
+    try:
+        for place, shape, image in zip(samples.places, samples.shapes, read(samples), strict=True):
+            found = image.size[::-1] if isinstance(image, Image.Image) else image is not None and image.shape
+            if image is None or found != tuple(shape):
+                raise DatasetError(
+                    f"Sample {place} of {samples.file} is not {shape[0]} x {shape[1]} px. If the file is "
+                    "whole (see verify), another rasteriser built the dataset: build it again."
+                )
+            yield image
+    except (OSError, EOFError, ImageError, lzma.LZMAError, pa.ArrowException) as error:
+        raise DatasetError(
+            f"{samples.file} is damaged ({error}); copy or build the dataset again."
+        ) from error
+
+
+def _grey(image: Image.Image) -> Pixels:
+    """Convert a picture to grey, on white where it is transparent."""
+    if image.mode in ("LA", "PA", "RGBA") or "transparency" in image.info:
+        image = image.convert("RGBA")
+        white = Image.new("RGBA", image.size, "white")
+        image = Image.alpha_composite(white, image)
+    return np.asarray(image.convert("L"))
+
+
+def load_pixels(
+    files: Sequence[StoredSamples], shapes: npt.NDArray[np.int32], *, jobs: int | None
+) -> PixelBuffer:
+    """Decode samples of many files into one buffer; processes as in `fill_buffer`.
+
+    Raises:
+        DatasetError: if a file is damaged, or memory or the room for temporary files does not suffice.
+    """
+    offsets = pixel_offsets(shapes)
+    data, _ = fill_buffer(int(offsets[-1]), files, fill_pixels, jobs=jobs)
+    return PixelBuffer(data, offsets, shapes)
+
+
+def fill_buffer(
+    num_pixels: int,
+    files: Sequence[StoredSamples],
+    fill: Callable[[Pixels, StoredSamples], T],
+    *,
+    jobs: int | None,
+) -> tuple[Pixels, list[tuple[StoredSamples, T]]]:
+    """Let ``fill`` write samples to their places in a buffer, with several processes if there are many.
+
+    Args:
+        num_pixels: size of the buffer.
+        files: the samples, with their places.
+        fill: writes some of them.
+        jobs: processes; one for each core if None.
+
+    Returns:
+        The buffer, and what ``fill`` gave for each piece of the samples.
+
+    Raises:
+        DatasetError: if memory or the room for temporary files does not suffice.
+    """
+    num_samples = sum(len(samples.places) for samples in files)
+    jobs = (jobs or os.cpu_count() or 1) if num_samples >= MIN_SAMPLES_FOR_PROCESSES else 1
+    if jobs == 1:
+        data = np.empty(num_pixels, dtype=np.uint8)
+        return data, [(samples, fill(data, samples)) for samples in files]
+    folder = tempfile.gettempdir()
+    if shutil.disk_usage(folder).free < num_pixels:
+        raise DatasetError(
+            f"{num_pixels / 1e9:.1f} GB of pixels do not fit into {folder}; set TMPDIR to a larger disk."
+        )
+    with tempfile.NamedTemporaryFile(prefix="i2l-pixels-", dir=folder) as file:
+        os.truncate(file.name, num_pixels)
+        data = np.memmap(file.name, dtype=np.uint8, mode="r+", shape=(num_pixels,))
+        tasks = [piece for samples in files for piece in samples.split(SAMPLES_PER_TASK)]
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=end_with_parent) as pool:
+            try:
+                filled = list(pool.map(partial(_fill_file, Path(file.name), fill), tasks))
+            except BrokenProcessPool as error:
+                raise DatasetError(
+                    "A process that decodes images was killed, probably for want of memory; use fewer jobs."
+                ) from error
+    # the file is gone from its folder; its pages live on in the buffer
+    return data, list(zip(tasks, filled, strict=True))
+
+
+def end_with_parent() -> None:
+    """See to it that a worker process does not outlive the one that started it, however that ends."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # this runs in a worker
+
+    def wait() -> None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def pixel_offsets(shapes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """Compute where each sample starts in a flat buffer, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(shapes.astype(np.int64).prod(axis=1))])
+
+
+def _fill_file(path: Path, fill: Callable[[Pixels, StoredSamples], T], samples: StoredSamples) -> T:
+    return fill(np.memmap(path, dtype=np.uint8, mode="r+"), samples)
+
+
+def fill_pixels(data: Pixels, samples: StoredSamples) -> None:
+    """Write samples to their places, as they are."""
+    for offset, pixels in zip(samples.offsets, decode(samples), strict=True):
+        data[offset : offset + pixels.size] = pixels.ravel()
+
+
+def _read_images(samples: StoredSamples) -> Iterator[Pixels | Image.Image]:
+    file = pq.ParquetFile(samples.file)
+    sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    groups = np.searchsorted(starts, samples.places, side="right") - 1
+    for group, members in groupby(range(len(groups)), key=groups.__getitem__):
+        images = file.read_row_group(group, columns=["image"])["image"]
+        for member in members:
+            image = images[int(samples.places[member] - starts[group])]["bytes"].as_buffer()
+            if samples.styles[member] == PICTURE_TEXT:
+                yield open_image(image.to_pybytes())
+            else:
+                yield np.asarray(Image.open(io.BytesIO(image)))
+
+
+@lru_cache(maxsize=1)
+def _unpack(file: Path) -> bytes:
+    return lzma.decompress(file.read_bytes())
+
+
+def _draw_pages(samples: StoredSamples) -> Iterator[Pixels | None]:
+    styles = map(style_from_text, samples.styles)
+    for image in draw_pages(_unpack(samples.file), samples.places.tolist(), styles):
+        yield image.pixels

@@ -1,10 +1,9 @@
-"""A split as a model will see it: every image prepared as those of users are, at the model's scale.
+"""Splits as a model will see them: every image prepared as those of users are, at the model's scale.
 
-`i2l.images.prepare` does it, the same code that reading uses; the one thing it is told is the scale, which is
-known here. Images in the paper's style come out as they went in. Training, evaluation and calibration all
-open splits by `open_split`.
-
-One or more datasets as a model sees them: prepared, one vocabulary, samples one after the other.
+`i2l.images.prepare` prepares them, the same code that reading uses. For a rendered sample it is told the
+scale, which its style gives; that of a picture it estimates, as it does for those of users. Images in the
+paper's style come out as they went in. Training, evaluation and calibration all open splits by `open_split`;
+training puts several datasets together by `JoinedDataset`.
 """
 
 from collections.abc import Sequence
@@ -22,15 +21,15 @@ from i2l.dataset.format import (
     PixelBuffer,
     Split,
     StoredSamples,
-    decode,
+    decode_stored,
     fill_buffer,
     pixel_offsets,
 )
-from i2l.dataset.shards import PAPER_TEXT, style_from_text
+from i2l.dataset.shards import PAPER_TEXT, PICTURE_TEXT, style_from_text
 from i2l.dataset.sources import TRAIN
 from i2l.formulas.spelling import one_name
 from i2l.formulas.vocabulary import SPECIAL_TOKENS, Vocabulary
-from i2l.images.open import ImageError
+from i2l.images.open import ImageError, ImageSource
 from i2l.images.prepare import REFERENCE_DPI, prepare_image
 from i2l.rendering.rasterize import Pixels
 from i2l.rendering.styles import PAPER
@@ -49,7 +48,7 @@ class Preparation:
     top_px: float = 0.0
 
     def move(self, box: Box) -> Box:
-        """Give where a box of the old image lies in the new one."""
+        """Compute where a box of the old image lies in the new one."""
         left, top, right, bottom = (
             round((value - corner) * self.scale)
             for value, corner in zip(box, (self.left_px, self.top_px) * 2, strict=True)
@@ -112,8 +111,11 @@ class PreparedSplit:
             limit: take only the first so many samples, if not 0.
             jobs: processes; all cores if None.
         """
-        scales = np.array([_scale(text, dpi) for text in split.styles[: limit or None]])
+        styles = split.styles[: limit or None]
+        pictures = np.array([style == PICTURE_TEXT for style in styles])
+        scales = np.array([_scale(style, dpi) or 1.0 for style in styles])
         room = np.ceil(split.sizes[: len(scales)] * scales[:, None]).astype(np.int32) + ROOM_PX
+        room[pictures] = canvas_shape  # the scale of a picture is found when it is opened
         offsets = pixel_offsets(room)
         indices = np.arange(len(room))
         numbers = dict(zip(offsets[:-1].tolist(), indices, strict=True))
@@ -133,6 +135,16 @@ class PreparedSplit:
         self._offsets = np.append(offsets[self._kept], offsets[-1])
         self._split = split
         self.sizes = np.array([(one.height, one.width) for one in self._done], dtype=np.int32).reshape(-1, 2)
+        if pictures.any():
+            self._close_gaps()
+
+    def _close_gaps(self) -> None:
+        """Move the images together: a picture has had the room of a whole canvas, and takes far less."""
+        sizes = self.sizes.astype(np.int64).prod(axis=1)
+        starts = self._offsets[:-1]
+        pieces = [self._data[start : start + size] for start, size in zip(starts, sizes, strict=True)]
+        self._data = np.concatenate(pieces) if pieces else np.empty(0, dtype=np.uint8)
+        self._offsets = pixel_offsets(self.sizes)
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -163,16 +175,16 @@ class PreparedSplit:
         return self._split.num_tokens[self._kept]
 
     def load_all(self, *, jobs: int | None = None) -> PixelBuffer:
-        """Give the prepared images."""
+        """Return the prepared images."""
         return PixelBuffer(self._data, self._offsets, self.sizes)
 
     def pixels(self, indices: Sequence[int], *, jobs: int | None = None) -> list[Pixels]:
-        """Give the prepared images of some samples."""
+        """Return the prepared images of some samples."""
         images = self.load_all()
         return [images[index] for index in indices]
 
     def boxes(self, indices: Sequence[int]) -> list[list[Box | None] | None]:
-        """Give the boxes of each token of some samples in the prepared images, as `Split.boxes`."""
+        """Return the boxes of each token of some samples in the prepared images, as `Split.boxes`."""
         stored = self._split.boxes([int(self._kept[index]) for index in indices])
         return [
             boxes and [box and self._done[index].move(box) for box in boxes]
@@ -180,7 +192,7 @@ class PreparedSplit:
         ]
 
     def token_boxes(self) -> npt.NDArray[np.int16] | None:
-        """Give the boxes of all tokens of all samples in the prepared images, as `Split.token_boxes`."""
+        """Return the boxes of all tokens of all samples in the prepared images, as `Split.token_boxes`."""
         boxes = self._split.token_boxes()
         if boxes is None:
             return None
@@ -197,7 +209,10 @@ class PreparedSplit:
 
 
 @cache
-def _scale(style_text: str, dpi: float) -> float:
+def _scale(style_text: str, dpi: float) -> float | None:
+    """Compute the scale of a rendered sample from its style; None for a picture, which says nothing of it."""
+    if style_text == PICTURE_TEXT:
+        return None
     style = style_from_text(style_text)
     return dpi * PAPER.size_pt / (style.dpi * style.size_pt)
 
@@ -207,20 +222,23 @@ def _fill_prepared(
 ) -> list[Preparation]:
     """Prepare samples and write them to their places."""
     done = []
-    for offset, pixels, style in zip(samples.offsets, decode(samples), samples.styles, strict=True):
-        preparation, prepared = _prepare(pixels, _scale(style, dpi), canvas_shape)
+    for offset, image, style in zip(samples.offsets, decode_stored(samples), samples.styles, strict=True):
+        preparation, prepared = _prepare(image, _scale(style, dpi), canvas_shape)
         data[offset : offset + prepared.size] = prepared.ravel()
         done.append(preparation)
     return done
 
 
-def _prepare(pixels: Pixels, scale: float, canvas_shape: tuple[int, int]) -> tuple[Preparation, Pixels]:
+def _prepare(
+    source: ImageSource, scale: float | None, canvas_shape: tuple[int, int]
+) -> tuple[Preparation, Pixels]:
+    """Prepare one sample; of the scales that a picture could be read at, the estimated one comes last."""
     nothing = Preparation(), np.empty(0, dtype=np.uint8)
     try:
-        image = prepare_image(pixels, canvas_shape=canvas_shape, scale=scale)[0]
+        image = prepare_image(source, canvas_shape=canvas_shape, scale=scale, check=scale is not None)[-1]
     except ImageError:
         return nothing
-    if image.scale != scale:  # it was made smaller to fit
+    if scale is not None and image.scale != scale:  # it was made smaller to fit
         return nothing
     height, width = image.pixels.shape
     return Preparation(height, width, image.scale, image.left_px, image.top_px), image.pixels
@@ -304,12 +322,12 @@ class KnownSplit:
         self.left_out: list[str] = [*split.left_out, *(ids[index] for index in unknown)]
 
     def load_all(self, *, jobs: int | None = None) -> PixelBuffer:
-        """Give the pixels of the samples; those of the others are gaps between them."""
+        """Return the pixels of the samples; those of the others are gaps between them."""
         buffer = self._split.load_all(jobs=jobs)
         return PixelBuffer(buffer.data, np.append(buffer.offsets[self._kept], buffer.offsets[-1]), self.sizes)
 
     def token_boxes(self) -> npt.NDArray[np.int16] | None:
-        """Give the boxes of all tokens of the samples."""
+        """Return the boxes of all tokens of the samples."""
         boxes = self._split.token_boxes()
         if boxes is None:
             return None
@@ -331,7 +349,7 @@ class JoinedSplit:
         self.left_out: list[str] = [sample_id for part in parts for sample_id in part.left_out]
 
     def load_all(self, *, jobs: int | None = None) -> PixelBuffer:
-        """Give the pixels of all samples."""
+        """Return the pixels of all samples, one split after the other."""
         buffers = [part.load_all(jobs=jobs) for part in self._parts]
         ends = np.cumsum([len(buffer.data) for buffer in buffers])
         starts = ends - [len(buffer.data) for buffer in buffers]
@@ -343,7 +361,7 @@ class JoinedSplit:
         )
 
     def token_boxes(self) -> npt.NDArray[np.int16] | None:
-        """Give the boxes of all tokens; empty ones for a part that has none."""
+        """Return the boxes of all tokens; empty ones for a part that has none."""
         tables = [part.token_boxes() for part in self._parts]
         if all(table is None for table in tables):
             return None

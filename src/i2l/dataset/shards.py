@@ -1,19 +1,19 @@
-"""Write what readers get: Parquet shards, and in the compact form files of vector pages.
+"""How samples are written down: their styles, images and boxes, and the files that readers get.
 
-The layout says which kept lines go to which file. It lies in the work folder, one small table a file, so that
-any process or machine can write any of them. Lines stay in input order.
-
-How a sample is drawn and written down: its style, its image, the boxes of its tokens.
-
-The columns of a shard, in both forms, with the description that Hugging Face `datasets` reads.
+Those files are Parquet shards and, in the compact form, files of vector pages. A layout says which kept lines
+go to which file. It lies in the work folder, one small table a file, so that any process or machine can write
+any of them; lines stay in input order. The columns of a shard carry the description that Hugging Face's
+`datasets` reads.
 """
 
+import hashlib
 import io
 import json
 import lzma
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from i2l.rendering.styles import FONTS, PAPER, Style, photo_style, world_style
 from i2l.rendering.tex import compile_formulas
 
 PAPER_TEXT = "paper"
+PICTURE_TEXT = "picture"  # instead of a style: the sample was not rendered, and its scale is not known
 
 
 def style_text(style: Style) -> str:
@@ -53,7 +54,7 @@ def _differing(value: Style | Photo, usual: Style | Photo) -> dict[str, object]:
 
 @cache
 def style_from_text(text: str) -> Style:
-    """Read what `style_text` wrote."""
+    """Read what `style_text` wrote; a picture has no style."""
     if text == PAPER_TEXT:
         return PAPER
     values = json.loads(text)
@@ -71,7 +72,7 @@ def encode_png(pixels: Pixels) -> bytes:
 
 
 def styles_of_lines(kind: str, *, seed: int, lines: Sequence[int]) -> list[Style]:
-    """Give the style of each line: the paper's, or one drawn from the seed and the line's number.
+    """Choose the style of each line: the paper's, or one drawn from the seed and the line's number.
 
     Lines that follow each other share what TeX sees of it, in blocks, so that few processes draw them.
     """
@@ -82,7 +83,7 @@ def styles_of_lines(kind: str, *, seed: int, lines: Sequence[int]) -> list[Style
 
 
 def _mixed_style(seed: int) -> Style:
-    """Three photographs for one style of the world."""
+    """Draw a style of the recipe `photo`: three photographs for each clean image."""
     return world_style(seed) if seed % 4 == 0 else photo_style(seed)
 
 
@@ -97,7 +98,7 @@ def check_styles(kind: str) -> None:
 
 
 def align_boxes(formula: str, latex: str, boxes: list[Box | None]) -> list[Box | None] | None:
-    """Give the boxes of the canonical tokens; the renderer found those of the same formula as TeX sees it.
+    """Return the boxes of the canonical tokens; the renderer found those of the formula as TeX sees it.
 
     Text and lengths are written in one piece for TeX, and such a formula can normalise to other braces. The
     tokens that draw are the same; where they are not, there are no boxes.
@@ -126,7 +127,7 @@ _BOXES = {"feature": {"feature": _INT16, "_type": "Sequence"}, "_type": "Sequenc
 
 _COLUMNS: dict[str, tuple[pa.DataType, dict[str, Any]]] = {
     "id": (pa.string(), _TEXT),  # file:line of the input
-    "image": (IMAGE, {"_type": "Image"}),  # PNG, 8-bit grey, cropped to ink
+    "image": (IMAGE, {"_type": "Image"}),  # PNG, 8-bit grey, cropped to ink; or a picture's own file
     "pages": (pa.string(), _TEXT),  # a file of vector pages, relative to the dataset
     "page": (pa.int32(), _INT32),
     "formula": (pa.string(), _TEXT),  # canonical tokens joined by single spaces
@@ -141,7 +142,7 @@ COMPACT_COLUMNS = ("id", "pages", "page", "formula", "width", "height", "boxes",
 
 
 def shard_schema(*, compact: bool, boxes: bool) -> pa.Schema:
-    """Give the Arrow schema of a shard; without boxes the column is left out."""
+    """Return the Arrow schema of a shard; without boxes the column is left out."""
     names = [name for name in (COMPACT_COLUMNS if compact else PIXEL_COLUMNS) if boxes or name != "boxes"]
     features = {name: _COLUMNS[name][1] for name in names}
     metadata = {"huggingface": json.dumps({"info": {"features": features}})}
@@ -150,6 +151,7 @@ def shard_schema(*, compact: bool, boxes: bool) -> pa.Schema:
 
 ROWS_PER_SHARD = 10_000
 ROWS_PER_GROUP = 500  # of images: reading one costs a group, about 2 MB
+PICTURES_PER_GROUP = 50  # of pictures, which may be photographs of some MB each
 # Each file of pages embeds its fonts, which do not pack: with 20,000 pages a file a formula takes 128 bytes,
 # with 5,000 it takes 180. To read one sample the file is unpacked: 0.4 s.
 PAGES_PER_FILE = 25_000
@@ -166,6 +168,7 @@ class ShardOptions:
     names: LineNames
     compact: bool
     boxes: bool
+    pictures: bool  # whether any sample was not rendered
 
 
 def lay_out_shards(
@@ -229,7 +232,10 @@ def write_shard(options: ShardOptions, index: int) -> None:
     schema = shard_schema(compact=options.compact, boxes=options.boxes)
     path = options.folder.result / layout.schema.metadata[b"file"].decode()
     # With one group a shard and level 19 the text of a sample takes 28 bytes; with 500 rows a group, 47.
-    group, level = (ROWS_PER_SHARD, 19) if options.compact else (ROWS_PER_GROUP, 3)
+    level = 19 if options.compact else 3
+    group = ROWS_PER_SHARD if options.compact else ROWS_PER_GROUP
+    if options.pictures:
+        group = PICTURES_PER_GROUP
     packed = [_LEAVES.get(name, name) for name in schema.names if name != "image"]  # PNG is packed as it is
     with (
         atomic_write(path, "wb") as file,
@@ -291,7 +297,37 @@ def _shard_rows(options: ShardOptions, layout: pa.Table, schema: pa.Schema) -> p
     }
     if not options.compact:
         images = table["image"].combine_chunks()
+        if options.pictures:
+            images = _with_pictures(options, images, lines)
         columns["image"] = pa.StructArray.from_arrays(
             [images, pa.nulls(len(images), pa.string())], fields=list(IMAGE)
         )
     return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def _with_pictures(options: ShardOptions, images: pa.Array, lines: Lines) -> pa.Array:
+    """Fill in the samples that were not rendered: the bytes of their pictures, just as the files hold them.
+
+    Raises:
+        BuildError: if a picture has changed since the build began.
+    """
+    filled = images.to_pylist()
+    places = iter(range(len(filled)))
+    for part, rows in _by_part(lines, options.part_lines):
+        paths = read_part(options.folder.part("lines", part))["picture"].take(rows).to_pylist()
+        digests = read_part(options.folder.part("normalized", part))["sha256"].take(rows).to_pylist()
+        for path, digest in zip(paths, digests, strict=True):
+            place = next(places)
+            if path is not None:
+                filled[place] = _read_picture(Path(path), digest)
+    return pa.array(filled, pa.binary())
+
+
+def _read_picture(path: Path, digest: str) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BuildError(f"{path} cannot be read any more: {error.strerror}. Put it back.") from error
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise BuildError(f"{path} has changed since the build began; put it back, or build anew.")
+    return content

@@ -1,8 +1,11 @@
-"""Where formulas come from: lists of them, what `i2l extract` wrote, and im2latex-100k as published.
+"""What a dataset is built from, and within which limits.
 
-Recipes: the named sets of limits that a dataset is built with.
+A source is one input file. It holds formulas to render (a plain list, a list that `i2l extract` wrote, or
+lines of im2latex-100k as published), or labels of pictures that exist already. Each source has its own split,
+its own macros and its own name, with which the ids of its samples start. A recipe is a named set of limits.
 
-The origins of extracted formulas: their names while a dataset is built, and the table of them in it.
+The origins of extracted formulas (file, place, environment, macros) travel with the build, and become a table
+in the dataset.
 """
 
 import hashlib
@@ -11,8 +14,8 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,7 +66,7 @@ RECIPES = {
 
 
 def find_recipe(name: str) -> Recipe:
-    """Give the recipe of that name.
+    """Look up a recipe by its name.
 
     Raises:
         I2LError: if there is none.
@@ -98,24 +101,29 @@ class Origin(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One line of an input: the formula, and where it came from if the input says so."""
+    """One line of an input: the formula, and what else the input says about it."""
 
     text: bytes
-    origin: Origin | None = None
+    name: str | None = None  # the id of its sample; None if the number of the line gives it
+    origin: Origin | None = None  # of an extracted formula
+    picture: str | None = None  # the path of the picture that shows the formula; None if it is to be rendered
+    fault: str = ""  # what is wrong with a line of labels
 
 
 @dataclass(frozen=True)
 class Source:
-    """One input file: formulas, an extracted list of them, or, with `formulas`, lines of that file."""
+    """One input file, with all that the build must know of it."""
 
     path: Path
     split: str | None  # None: to be drawn by the seed
     name: str  # what a sample's id starts with
-    formulas: Path | None = None
+    formulas: Path | None = None  # the list of which `path` names lines, as in im2latex-100k
+    pictures: Path | None = None  # the folder whose pictures `path` labels, NAME<tab>FORMULA a line
+    macros: Path | None = None  # a preamble whose definitions are written out in the formulas
     limit: int | None = None  # no more lines than this
 
     def files(self) -> list[Path]:
-        """List every file this source reads."""
+        """List the files of formulas or labels that this source reads."""
         return [self.path] if self.formulas is None else [self.path, self.formulas]
 
     @property
@@ -123,32 +131,25 @@ class Source:
         """Whether the file is a list that `i2l extract` wrote."""
         return self.path.name.removesuffix(".xz").removesuffix(".gz").endswith(".jsonl")
 
-    def lines(self) -> Iterator[bytes]:
-        """Give the formulas one by one, without what is known of them besides; as `records` does."""
-        return (record.text for record in self.records())
-
-    def records(self) -> Iterator[Line]:
-        """Give the formulas one by one, as they stand in the file, in UTF-8 if they are text at all.
+    def lines(self) -> Iterator[Line]:
+        """Yield the lines one by one, as they stand in the file, in UTF-8 if they are text at all.
 
         Raises:
             LinesError: if a file is missing or damaged.
             InputError: if a line names a formula that is not there, or is no object with one.
         """
-        # the published list is ISO-8859-1
-        formulas = None
+        lines = islice(read_lines(self.path), self.limit)
         if self.formulas is not None:
-            formulas = [line.decode("iso-8859-1").encode() for line in read_lines(self.formulas)]
-        for number, line in enumerate(read_lines(self.path), start=1):
-            if self.limit is not None and number > self.limit:
-                return
-            if formulas is not None:
-                yield Line(_named_formula(formulas, line, self.path, number))
-            else:
-                yield _extracted_line(line, self.path, number) if self.extracted else Line(line)
+            return _published_lines(lines, self.path, self.formulas)
+        if self.pictures is not None:
+            return _labelled_lines(lines, self.pictures, self.name)
+        if self.extracted:
+            return (_extracted_line(line, self.path, number) for number, line in enumerate(lines, start=1))
+        return (Line(line) for line in lines)
 
 
 class LineNames:
-    """Names every line, from its number over all inputs: by its origin if it has one, else `file:line`.
+    """Names every line, from its number over all inputs: by its own name if it has one, else `file:line`.
 
     It travels to the processes of a build, so it holds nothing that cannot be pickled.
     """
@@ -158,16 +159,21 @@ class LineNames:
         *,
         names: Sequence[str],
         num_lines: Sequence[int],
-        origins: Callable[[int], str | None] | None = None,
+        own_names: Callable[[int], str | None] | None = None,
     ) -> None:
+        self.num_lines = num_lines  # of each source
         self._names = names
         self._starts = [0, *accumulate(num_lines)]
-        self._origins = origins
+        self._own_names = own_names
+
+    def source_of(self, number: int) -> int:
+        """Return the position of the source that the line is from."""
+        return bisect_right(self._starts, number) - 1
 
     def __getitem__(self, number: int) -> str:
-        if self._origins is not None and (origin := self._origins(number)) is not None:
-            return origin
-        source = bisect_right(self._starts, number) - 1
+        if self._own_names is not None and (name := self._own_names(number)) is not None:
+            return name
+        source = self.source_of(number)
         return f"{self._names[source]}:{number - self._starts[source] + 1}"
 
     def __len__(self) -> int:
@@ -175,14 +181,24 @@ class LineNames:
 
 
 def text_sources(
-    formulas: Sequence[Path], *, val: Path | None = None, test: Path | None = None, limit: int | None = None
+    formulas: Sequence[Path],
+    *,
+    val: Path | None = None,
+    test: Path | None = None,
+    macros: Sequence[Path] = (),
+    limit: int | None = None,
 ) -> list[Source]:
     """Describe lists of formulas; with `val` or `test` given, all of `formulas` is for training.
 
-    The limit counts lines of `formulas`, over all these files.
+    Args:
+        formulas: the lists.
+        val: a list to validate on.
+        test: a list to test on.
+        macros: preambles: none, one for all, or one for each of `formulas`; then val and test have none.
+        limit: how many lines of `formulas` are read, over all these files.
 
     Raises:
-        InputError: if there is no file, or a file is given twice.
+        InputError: if there is no file, a file is given twice, or the preambles do not match the lists.
         LinesError: if a file is missing or damaged; it is read here only where a limit is set.
     """
     if not formulas:
@@ -190,15 +206,72 @@ def text_sources(
     pool = None if val is None and test is None else TRAIN
     given = [(path, pool) for path in formulas]
     given += [(path, split) for path, split in ((val, VAL), (test, TEST)) if path is not None]
+    preambles = _preambles(macros, num_lists=len(formulas), num_sources=len(given))
     names = distinct_names([path for path, _ in given])
     sources = []
-    for (path, split), name in zip(given, names, strict=True):
+    for (path, split), name, preamble in zip(given, names, preambles, strict=True):
+        source = Source(path=path, split=split, name=name, macros=preamble)
         if limit is not None and split == pool:
-            sources.append(Source(path=path, split=split, name=name, limit=limit))
-            limit -= sum(1 for _ in sources[-1].lines())
-        else:
-            sources.append(Source(path=path, split=split, name=name))
+            source = replace(source, limit=limit)
+            limit -= sum(1 for _ in source.lines())
+        sources.append(source)
     return sources
+
+
+def picture_sources(
+    folders: Sequence[Path],
+    labels: Sequence[Path],
+    *,
+    val: Path | None = None,
+    test: Path | None = None,
+    macros: Sequence[Path] = (),
+    limit: int | None = None,
+) -> list[Source]:
+    """Describe folders of pictures, each with its file of labels, NAME<tab>FORMULA a line.
+
+    Args:
+        folders: of pictures.
+        labels: one file for each folder.
+        val: labels of pictures of the last folder to validate on; then all of `labels` is for training.
+        test: labels of pictures of the last folder to test on; likewise.
+        macros: preambles, as in `text_sources`.
+        limit: how many lines are read of each of `labels`.
+
+    Raises:
+        InputError: if a folder lacks labels or does not exist, or the preambles do not match the files.
+    """
+    if len(folders) != len(labels) or not folders:
+        raise InputError("Give every --images its --labels, in the same order.")
+    for folder in folders:
+        if not folder.is_dir():
+            raise InputError(f"There is no folder {folder}.")
+    pool = None if val is None and test is None else TRAIN
+    given = [(path, folder, pool) for path, folder in zip(labels, folders, strict=True)]
+    given += [(path, folders[-1], split) for path, split in ((val, VAL), (test, TEST)) if path is not None]
+    preambles = _preambles(macros, num_lists=len(labels), num_sources=len(given))
+    names = distinct_names([path for path, _, _ in given])
+    return [
+        Source(
+            path=path,
+            split=split,
+            name=name,
+            pictures=folder,
+            macros=preamble,
+            limit=limit if split == pool else None,
+        )
+        for (path, folder, split), name, preamble in zip(given, names, preambles, strict=True)
+    ]
+
+
+def _preambles(macros: Sequence[Path], *, num_lists: int, num_sources: int) -> list[Path | None]:
+    """Hand the preambles out to the sources: none, one for all, or one for each list to train on."""
+    if len(macros) > 1:
+        if len(macros) != num_lists:
+            raise InputError(
+                f"{len(macros)} files of macros for {num_lists} inputs; give one for all, or one for each."
+            )
+        return [*macros, *[None] * (num_sources - num_lists)]
+    return [macros[0] if macros else None] * num_sources
 
 
 def im2latex_sources(folder: Path, *, limit: int | None = None) -> list[Source]:
@@ -219,7 +292,7 @@ def im2latex_sources(folder: Path, *, limit: int | None = None) -> list[Source]:
 
 
 def file_sha256(path: Path) -> str:
-    """Give the hex SHA-256 of a file.
+    """Return the hex SHA-256 of a file.
 
     Raises:
         InputError: if it cannot be read.
@@ -229,6 +302,24 @@ def file_sha256(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror}.") from error
+
+
+def pictures_sha256(source: Source) -> str | None:
+    """Return one hex SHA-256 over all pictures that a source names; None if it renders its formulas."""
+    if source.pictures is None:
+        return None
+    whole = hashlib.sha256()
+    for line in source.lines():
+        path = Path(line.picture or "")
+        whole.update((file_sha256(path) if path.is_file() else "missing").encode())
+    return whole.hexdigest()
+
+
+def _published_lines(lines: Iterator[bytes], path: Path, formulas: Path) -> Iterator[Line]:
+    """Yield the formulas that the lines name; the published list of formulas is in ISO-8859-1."""
+    known = [line.decode("iso-8859-1").encode() for line in read_lines(formulas)]
+    for number, line in enumerate(lines, start=1):
+        yield Line(_named_formula(known, line, path, number))
 
 
 def _named_formula(formulas: list[bytes], line: bytes, path: Path, number: int) -> bytes:
@@ -242,6 +333,26 @@ def _named_formula(formulas: list[bytes], line: bytes, path: Path, number: int) 
     return formulas[int(index)]
 
 
+def _labelled_lines(lines: Iterator[bytes], folder: Path, name: str) -> Iterator[Line]:
+    """Yield the lines of a file of labels; a line that names no picture of the folder says why."""
+    root = folder.resolve()
+    named: dict[str, int] = {}
+    for number, line in enumerate(lines, start=1):
+        title, tab, text = line.partition(b"\t")
+        picture = title.decode(errors="replace").strip()
+        if not line.strip():
+            yield Line(b"")
+        elif not tab or not picture:
+            yield Line(text, fault="the line is not NAME<tab>FORMULA")
+        elif not (root / picture).resolve().is_relative_to(root):
+            yield Line(text, fault="the name leads out of the folder of pictures")
+        elif picture in named:
+            yield Line(text, fault=f"line {named[picture]} has labelled this picture")
+        else:
+            named[picture] = number
+            yield Line(text, name=f"{name}:{picture}", picture=str(root / picture))
+
+
 def _extracted_line(line: bytes, path: Path, number: int) -> Line:
     """Read one object of an extracted list."""
     try:
@@ -250,7 +361,7 @@ def _extracted_line(line: bytes, path: Path, number: int) -> Line:
         place = f"{row['file']}:{start:d}-{end:d}"
         macros = json.dumps(row.get("macros", {}), sort_keys=True)
         origin = Origin(place, row["file"], start, end, row.get("environment", ""), macros)
-        return Line(row["latex"].replace("\n", " ").encode(errors="replace"), origin)
+        return Line(row["latex"].replace("\n", " ").encode(errors="replace"), name=place, origin=origin)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{path}, line {number} is not an object with latex, file and span, as `i2l extract` writes them."
@@ -265,7 +376,11 @@ def _first_existing(folder: Path, names: Sequence[str]) -> Path:
 
 
 def distinct_names(paths: Sequence[Path]) -> list[str]:
-    """Give each file its name, with as many parent folders as it takes to tell the files apart."""
+    """Name each file, with as many parent folders as it takes to tell the files apart.
+
+    Raises:
+        InputError: if a file is given twice.
+    """
     full = [Path(os.path.abspath(path)) for path in paths]
     if len(set(full)) < len(full):
         raise InputError("An input file is given twice.")
@@ -313,7 +428,7 @@ def origins_writer(folder: Path, sources: Sequence[Source]) -> Iterator[Callable
 
 
 class StoredNames:
-    """Looks the names of lines up in the parts of the work folder; the last part stays open."""
+    """Looks the own names of lines up in the parts of the work folder; the last part stays open."""
 
     def __init__(self, folder: WorkFolder, *, part_lines: int) -> None:
         self._folder = folder
@@ -322,7 +437,7 @@ class StoredNames:
         self._names: list[str | None] = []
 
     def __call__(self, number: int) -> str | None:
-        """Give the name of a line; None if its number gives it."""
+        """Return the name of a line; None if its number gives it."""
         part, row = divmod(number, self._part_lines)
         if part != self._part:
             self._names = read_part(self._folder.part("lines", part))["name"].to_pylist()

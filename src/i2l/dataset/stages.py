@@ -1,18 +1,30 @@
-"""The stages that run part by part, in any process or machine: read files of the work folder, write one."""
+"""The stages of a build that run part by part, in any process or machine.
+
+Each stage reads files of the work folder and writes one: `normalize_part` normalises the formulas of a part,
+`picture_part` renders them, or opens the pictures that show them already.
+"""
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from i2l.dataset.shards import BOXES, align_boxes, encode_png, style_text, styles_of_lines
-from i2l.dataset.sources import SPLITS, TRAIN, Recipe
+from i2l import rendering
+from i2l.dataset.shards import BOXES, PICTURE_TEXT, align_boxes, encode_png, style_text, styles_of_lines
+from i2l.dataset.sources import SPLITS, TRAIN, InputError, Recipe, file_sha256
 from i2l.dataset.verdicts import (
+    BAD_LABEL,
+    BAD_PICTURE,
     EARLY_REASONS,
     EMPTY,
     NO_INK,
+    NO_PICTURE,
     REJECTED,
     TOO_HIGH,
     TOO_LONG,
@@ -25,11 +37,22 @@ from i2l.formulas.expansion import Macros
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.lines import decode_line
 from i2l.formulas.normalize import normalize_formula
+from i2l.images.canvas import FRAME_PX, ImageTooLargeError
+from i2l.images.open import EmptyImageError, ImageError, open_image
+from i2l.images.prepare import prepare_image
 from i2l.rendering.render import RenderResult, render_formulas
 from i2l.rendering.styles import Style
 
-# the name is null where the line's number gives it
-LINES = pa.schema([("split", pa.uint8()), ("text", pa.binary()), ("name", pa.string())])
+LINES = pa.schema(
+    [
+        ("source", pa.int32()),  # position in the sources
+        ("split", pa.uint8()),
+        ("text", pa.binary()),
+        ("name", pa.string()),  # null where the line's number gives it
+        ("picture", pa.string()),  # path of the picture; null if the formula is to be rendered
+        ("fault", pa.string()),  # what is wrong with a line of labels, or empty
+    ]
+)
 NORMALIZED = pa.schema(
     [
         ("reason", pa.uint8()),  # position in EARLY_REASONS
@@ -37,9 +60,10 @@ NORMALIZED = pa.schema(
         ("formula", pa.string()),  # what is stored and learnt
         ("latex", pa.string()),  # the same as TeX must see it
         ("num_tokens", pa.int32()),
-        ("fingerprint", pa.uint64()),  # equal for equal formulas
+        ("fingerprint", pa.uint64()),  # equal for equal samples: of pictures, their content counts too
         ("key", pa.uint64()),  # equal for formulas that look alike
         ("draw", pa.uint64()),  # decides the split
+        ("sha256", pa.string()),  # of the picture; null if the formula is to be rendered
     ]
 )
 SELECTED = pa.schema([("split", pa.uint8()), ("reason", pa.uint8()), ("other", pa.int64())])
@@ -48,7 +72,7 @@ RENDERED = pa.schema(
         ("row", pa.int32()),  # position in the part
         ("reason", pa.string()),  # null: kept so far
         ("message", pa.string()),
-        ("image", pa.binary()),
+        ("image", pa.binary()),  # null for a picture, which is read from its own file
         ("width", pa.int16()),
         ("height", pa.int16()),
         ("boxes", BOXES),
@@ -56,6 +80,9 @@ RENDERED = pa.schema(
         ("look", pa.string()),  # what TeX sees of the style
     ]
 )
+
+
+MAX_SIDE_PX = int(np.iinfo(np.int16).max)  # of a picture: the columns of a shard hold no larger number
 
 
 @dataclass(frozen=True)
@@ -68,40 +95,53 @@ class StageOptions:
     part_lines: int
     boxes: bool
     compact: bool
-    macros: Macros | None
+    macros: Sequence[Macros | None]  # of each source
 
 
 def normalize_part(options: StageOptions, index: int) -> None:
-    """Normalise the lines of a part, and hash what the global step compares."""
-    lines = read_part(options.folder.part("lines", index))
-    rows = [_normalize(line, options) for line in lines["text"].to_pylist()]
+    """Normalise the lines of a part, and hash what the rules over all lines compare."""
+    lines = read_part(options.folder.part("lines", index)).to_pylist()
+    rows = [_normalize(line, options) for line in lines]
     write_part(options.folder.part("normalized", index), pa.Table.from_pylist(rows, schema=NORMALIZED))
 
 
-def _normalize(line: bytes, options: StageOptions) -> dict[str, object]:
-    if not line.strip():
-        return {"reason": EARLY_REASONS.index(EMPTY), "message": "an empty line"}
+def _normalize(line: dict[str, Any], options: StageOptions) -> dict[str, object]:
+    """Normalise one line; the row has a reason if the line is already out."""
+    if line["fault"]:
+        return _rejected(BAD_LABEL, line["fault"])
+    if not line["text"].strip():
+        return _rejected(EMPTY, "an empty line")
     try:
-        normalized = normalize_formula(decode_line(line), macros=options.macros)
+        normalized = normalize_formula(decode_line(line["text"]), macros=options.macros[line["source"]])
     except FormulaError as error:
-        reason = EMPTY if error.reason == EMPTY else REJECTED  # a comment alone is an empty formula
-        return {"reason": EARLY_REASONS.index(reason), "message": str(error)}
+        # a comment alone is an empty formula
+        return _rejected(EMPTY if error.reason == EMPTY else REJECTED, str(error))
     num_tokens = len(normalized.tokens)
     row = {"formula": normalized.formula, "latex": normalized.latex, "num_tokens": num_tokens}
     if num_tokens > options.recipe.max_tokens:
-        message = f"{num_tokens} tokens, at most {options.recipe.max_tokens}"
-        return row | {"reason": EARLY_REASONS.index(TOO_LONG), "message": message}
+        return row | _rejected(TOO_LONG, f"{num_tokens} tokens, at most {options.recipe.max_tokens}")
+    digest = None
+    if line["picture"] is not None:
+        try:
+            digest = file_sha256(Path(line["picture"]))
+        except InputError as error:
+            return row | _rejected(NO_PICTURE, str(error))
     key = loose_key(normalized.tokens)
     hashes = {
-        "fingerprint": hash64(normalized.formula),
+        # the same formula in another hand is another sample
+        "fingerprint": hash64(normalized.formula if digest is None else f"{digest} {normalized.formula}"),
         "key": hash64(key),
         "draw": hash64(f"{options.seed} {key}"),
     }
-    return row | hashes | {"reason": 0}
+    return row | hashes | {"reason": 0, "sha256": digest}
 
 
-def render_part(options: StageOptions, index: int) -> None:
-    """Draw the formulas of a part that are still in, and count the tokens of those that train.
+def _rejected(reason: str, message: str) -> dict[str, object]:
+    return {"reason": EARLY_REASONS.index(reason), "message": message}
+
+
+def picture_part(options: StageOptions, index: int) -> None:
+    """Render the formulas of a part that are still in, or open their pictures; count the training tokens.
 
     Raises:
         OSError: if there is no room for TeX's files.
@@ -110,20 +150,41 @@ def render_part(options: StageOptions, index: int) -> None:
     selected = read_part(folder.part("selected", index))
     rows = np.flatnonzero(selected["reason"].to_numpy() == 0)
     normalized = read_part(folder.part("normalized", index)).take(rows)
+    pictures = read_part(folder.part("lines", index))["picture"].take(rows).to_pylist()
     formulas = normalized["formula"].to_pylist()
-    numbers = (index * options.part_lines + rows).tolist()
-    styles = styles_of_lines(options.recipe.styles, seed=options.seed, lines=numbers)
-    drawn = render_formulas(normalized["latex"].to_pylist(), style=styles, boxes=options.boxes)
+    drawn = np.flatnonzero([picture is None for picture in pictures])
+    pictured: dict[int, dict[str, object]] = dict(
+        zip(drawn.tolist(), _render_rows(normalized.take(drawn), rows[drawn], options, index), strict=True)
+    )
+    for place, picture in enumerate(pictures):
+        if picture is not None:
+            pictured[place] = _picture_row(Path(picture), options.recipe)
     trains = selected["split"].to_numpy()[rows] == SPLITS.index(TRAIN)
     counts: Counter[str] = Counter()
-    rendered = []
-    for row, formula, result, style, train in zip(rows, formulas, drawn, styles, trains, strict=True):
-        rendered.append({"row": int(row)} | _rendered_row(formula, result, style, options))
-        if train and rendered[-1]["reason"] is None:
-            counts.update(formula.split())
-    table = pa.Table.from_pylist(rendered, schema=RENDERED)
+    for place in range(len(rows)):
+        if trains[place] and pictured[place]["reason"] is None:
+            counts.update(formulas[place].split())
+    table = pa.Table.from_pylist(
+        [{"row": int(row)} | pictured[place] for place, row in enumerate(rows)], schema=RENDERED
+    )
     table = table.replace_schema_metadata({"token_counts": json.dumps(counts, sort_keys=True)})
     write_part(folder.part("rendered", index), table)
+
+
+def _render_rows(
+    normalized: pa.Table, rows: npt.NDArray[np.int64], options: StageOptions, index: int
+) -> list[dict[str, object]]:
+    """Render formulas, each in the style that the number of its line over all inputs gives."""
+    if not len(rows):
+        return []
+    numbers = (index * options.part_lines + rows).tolist()
+    styles = styles_of_lines(options.recipe.styles, seed=options.seed, lines=numbers)
+    results = render_formulas(normalized["latex"].to_pylist(), style=styles, boxes=options.boxes)
+    formulas = normalized["formula"].to_pylist()
+    return [
+        _rendered_row(formula, result, style, options)
+        for formula, result, style in zip(formulas, results, styles, strict=True)
+    ]
 
 
 def _rendered_row(
@@ -131,7 +192,7 @@ def _rendered_row(
 ) -> dict[str, object]:
     reason, message = result.reason, result.message
     if result.pixels is None:
-        return {"reason": NO_INK if reason == "empty" else reason, "message": message}
+        return {"reason": NO_INK if reason == rendering.EMPTY else reason, "message": message}
     height, width = result.pixels.shape
     limits = options.recipe
     if width > limits.max_width_px:
@@ -146,4 +207,30 @@ def _rendered_row(
         "boxes": result.boxes and align_boxes(formula, result.formula, result.boxes),
         "style": style_text(style),
         "look": style_text(style.tex_part()),
+    }
+
+
+def _picture_row(path: Path, recipe: Recipe) -> dict[str, object]:
+    """Open a picture and prepare it as a reader would, to see that it shows something that fits the recipe.
+
+    The limits hold for the formula at the scale of the model, not for the pixels of a photograph.
+    """
+    try:
+        image = open_image(path)
+        canvas_shape = (recipe.max_height_px + 2 * FRAME_PX, recipe.max_width_px + 2 * FRAME_PX)
+        prepare_image(image, canvas_shape=canvas_shape, check=False)
+    except ImageTooLargeError as error:
+        return {"reason": rendering.TOO_LARGE, "message": str(error)}
+    except EmptyImageError as error:
+        return {"reason": NO_INK, "message": str(error)}
+    except ImageError as error:
+        return {"reason": BAD_PICTURE, "message": str(error)}
+    if max(image.size) > MAX_SIDE_PX:
+        return {"reason": TOO_WIDE, "message": f"{max(image.size):,} px, at most {MAX_SIDE_PX:,}"}
+    return {
+        "reason": None,
+        "width": image.width,
+        "height": image.height,
+        "style": PICTURE_TEXT,
+        "look": PICTURE_TEXT,
     }

@@ -1,11 +1,14 @@
-"""Rules that need to see every formula: splits, duplicates, leaks. On 64-bit hashes only, in arrays.
+"""What becomes of every input line: the names of all verdicts, and the rules that decide them.
 
-A hundred million lines are 0.8 GB a column here, and the odds of any two of them meeting by chance in 64 bits
-are 1 in 3,700; so this step stays on one machine whatever the size of the build.
+Every line of a build ends with exactly one verdict of the table below. Most verdicts are known from the line
+alone; three steps need to see all lines, and are here:
 
-The last word on every line: rare tokens, vocabulary, one verdict a line, the rows of each split.
-
-Passes over the parts in order, in the build's own process; they hold counters and row numbers, no samples.
+- `select_lines` draws the splits and finds duplicates and leaks. It works on 64-bit hashes, in arrays: a
+  hundred million lines take 0.8 GB a column, and the odds that any two of them share a hash by chance are
+  1 in 3,700. So this step stays on one machine, whatever the size of the build.
+- `count_tokens` adds up how often each token occurs in training, from which rare tokens follow.
+- `decide_verdicts` passes over the parts in order and writes the verdict of every line. It holds counters and
+  row numbers, and no samples.
 """
 
 import hashlib
@@ -15,29 +18,68 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from i2l import rendering
 from i2l.dataset.sources import SPLITS, TEST, TRAIN, VAL, LineNames
 from i2l.dataset.work import BuildError, WorkFolder, read_part
 from i2l.formulas.lexer import Token
 
-# verdicts that are known before rendering; the position here is the code in the arrays
-EMPTY, REJECTED, TOO_LONG, DUPLICATE, LEAK = (
-    "empty",
-    "rejected-by-normaliser",
-    "too-long",
-    "duplicate",
-    "leak",
-)
-EARLY_REASONS = ("", EMPTY, REJECTED, TOO_LONG, DUPLICATE, LEAK)
-UNASSIGNED = len(SPLITS)  # the split code of a line that was rejected before a split could be drawn
+KEPT: Final = "kept"
+EMPTY, REJECTED, TOO_LONG = "empty", "rejected-by-normaliser", "too-long"
+DUPLICATE, LEAK = "duplicate", "leak"
+BAD_LABEL, NO_PICTURE, BAD_PICTURE = "bad-label", "no-picture", "bad-picture"
+TOO_WIDE, TOO_HIGH, NO_INK, RARE = "too-wide", "too-high", "no-ink", "rare-token"
 
-_STRUCTURE = frozenset({"_", "^", "&", "\\\\"})
-_SIZES = ("\\left", "\\right")
+# The steps of a build, in their order; each can be the end of a line.
+NORMALISED, SHORT_ENOUGH, NO_DUPLICATE, NO_LEAK, PICTURED, SMALL_ENOUGH, COMMON_TOKENS, WRITTEN = range(8)
+
+
+class VerdictKind(NamedTuple):
+    """What one verdict says, and at which step of the build a line gets it."""
+
+    name: str
+    step: int
+    meaning: str
+    # whether lines get it for different causes, which are in their messages
+    has_causes: bool = False
+
+
+VERDICT_KINDS: Final = (
+    VerdictKind(EMPTY, NORMALISED, "the line holds no formula"),
+    VerdictKind(REJECTED, NORMALISED, "the normaliser cannot read the formula", has_causes=True),
+    VerdictKind(BAD_LABEL, NORMALISED, "the line of labels names no picture, or one named before", True),
+    VerdictKind(NO_PICTURE, NORMALISED, "the picture that the line names is not in the folder"),
+    VerdictKind(TOO_LONG, SHORT_ENOUGH, "the formula has more tokens than the recipe allows"),
+    VerdictKind(DUPLICATE, NO_DUPLICATE, "an earlier line of the split has the same formula"),
+    VerdictKind(LEAK, NO_LEAK, "a line of a split that judges looks the same"),
+    VerdictKind(rendering.TEX_ERROR, PICTURED, "TeX does not accept the formula", has_causes=True),
+    VerdictKind(rendering.TIMEOUT, PICTURED, "TeX was not done in time", has_causes=True),
+    VerdictKind(rendering.TOO_LARGE, PICTURED, "the formula does not fit on its page", has_causes=True),
+    VerdictKind(rendering.REFUSED, PICTURED, "the formula could harm the machine", has_causes=True),
+    VerdictKind(NO_INK, PICTURED, "the formula draws nothing, or the picture shows nothing", has_causes=True),
+    VerdictKind(BAD_PICTURE, PICTURED, "the picture cannot be opened, or has no symbols", has_causes=True),
+    VerdictKind(TOO_WIDE, SMALL_ENOUGH, "the image is wider than the recipe allows"),
+    VerdictKind(TOO_HIGH, SMALL_ENOUGH, "the image is higher than the recipe allows"),
+    VerdictKind(RARE, COMMON_TOKENS, "a training formula has a token that is rare in training", True),
+    VerdictKind(KEPT, WRITTEN, "the sample is in the dataset"),
+)
+# Verdicts that are known before there is a picture; the position here is the code in the arrays.
+EARLY_REASONS: Final = ("", EMPTY, REJECTED, TOO_LONG, DUPLICATE, LEAK, BAD_LABEL, NO_PICTURE)
+NO_SPLIT: Final = "none"  # of a line that was rejected before its split could be drawn
+UNASSIGNED: Final = len(SPLITS)  # the code of that split
+VERDICTS_SCHEMA: Final = pa.schema(
+    [("id", pa.string()), ("split", pa.string()), ("verdict", pa.string()), ("message", pa.string())]
+)
+
+_SPLIT_NAMES: Final = (*SPLITS, NO_SPLIT)
+_WITH_CAUSES: Final = frozenset(kind.name for kind in VERDICT_KINDS if kind.has_causes)
+_STRUCTURE: Final = frozenset({"_", "^", "&", "\\\\"})
+_SIZES: Final = ("\\left", "\\right")
 
 Codes = npt.NDArray[np.uint8]
 Hashes = npt.NDArray[np.uint64]
@@ -54,7 +96,7 @@ class Selection:
 
 
 def hash64(text: str) -> int:
-    """Give the 64-bit hash of a string, the same on every machine."""
+    """Return the 64-bit hash of a string, the same on every machine."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
@@ -126,7 +168,7 @@ def _draw_splits(draws: Hashes, val_fraction: float, test_fraction: float) -> Co
 
 
 def _find(wanted: Hashes, among: Hashes) -> Indices:
-    """Give for each wanted hash the first position among the others, or -1."""
+    """Find for each wanted hash its first position among the others, or -1."""
     if len(among) == 0:
         return np.full(len(wanted), -1, dtype=np.int64)
     order = np.argsort(among, kind="stable")
@@ -135,24 +177,16 @@ def _find(wanted: Hashes, among: Hashes) -> Indices:
     return np.where(among[found] == wanted, found, -1)
 
 
-KEPT, RARE = "kept", "rare-token"
-TOO_WIDE, TOO_HIGH, NO_INK = "too-wide", "too-high", "no-ink"
-NO_SPLIT = "none"  # of a line that was rejected before its split could be drawn
-VERDICTS = pa.schema(
-    [("id", pa.string()), ("split", pa.string()), ("verdict", pa.string()), ("message", pa.string())]
-)
-_SPLIT_NAMES = (*SPLITS, NO_SPLIT)
-_SELF_EXPLAINING = (KEPT, EMPTY, TOO_LONG, TOO_WIDE, TOO_HIGH, DUPLICATE, LEAK)
-
-
 @dataclass
-class Settlement:
-    """What became of the lines."""
+class BuildOutcome:
+    """What became of the lines: how many got each verdict, which are kept, and what those are like."""
 
     # every line counted once: by split, then by verdict
     verdicts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     # the more telling messages, without what differs from line to line
     causes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    # kept lines by the position of their source
+    kept_by_source: Counter[int] = field(default_factory=Counter)
     # the kept lines of each split, as numbers over all inputs
     rows: dict[str, "array[int]"] = field(default_factory=lambda: {split: array("q") for split in SPLITS})
     # what TeX sees of their styles, as positions in `looks`
@@ -182,7 +216,7 @@ def count_tokens(folder: WorkFolder, num_parts: int) -> Counter[str]:
     return counts
 
 
-def settle(
+def decide_verdicts(
     folder: WorkFolder,
     num_parts: int,
     *,
@@ -191,8 +225,8 @@ def settle(
     counts: Counter[str],
     minimum: int,
     write_verdicts: Callable[[pa.Table], None],
-) -> Settlement:
-    """Give every line its verdict, and collect what the dataset card says.
+) -> BuildOutcome:
+    """Decide the verdict of every line, write it, and collect what the dataset card says.
 
     Tokens with fewer `counts` than the minimum are rare: a training formula with one is dropped, a formula
     of val or test is kept, and counted.
@@ -200,7 +234,7 @@ def settle(
     Raises:
         BuildError: if the verdicts do not account for every line once.
     """
-    settlement = Settlement()
+    outcome = BuildOutcome()
     common = {token for token, count in counts.items() if count >= minimum}
     for index in range(num_parts):
         verdicts = _early_verdicts(folder, index, names=names, first_line=index * part_lines)
@@ -218,16 +252,18 @@ def settle(
                 )
                 continue
             verdict["verdict"] = KEPT
-            _count_kept(settlement, row, index * part_lines + row["row"], unknown)
+            number = index * part_lines + row["row"]
+            outcome.kept_by_source[names.source_of(number)] += 1
+            _count_kept(outcome, row, number, unknown)
         for verdict in verdicts:
-            settlement.verdicts[verdict["split"]][verdict["verdict"]] += 1
-            if verdict["verdict"] not in _SELF_EXPLAINING:
-                settlement.causes[verdict["verdict"], _cause(verdict["message"])] += 1
-        write_verdicts(pa.Table.from_pylist(verdicts, schema=VERDICTS))
-    totals = settlement.totals()
-    if totals.total() != len(names) or totals[KEPT] != sum(map(len, settlement.rows.values())):
+            outcome.verdicts[verdict["split"]][verdict["verdict"]] += 1
+            if verdict["verdict"] in _WITH_CAUSES:
+                outcome.causes[verdict["verdict"], _cause(verdict["message"])] += 1
+        write_verdicts(pa.Table.from_pylist(verdicts, schema=VERDICTS_SCHEMA))
+    totals = outcome.totals()
+    if totals.total() != len(names) or totals[KEPT] != sum(map(len, outcome.rows.values())):
         raise BuildError(f"{len(names)} lines were given, but {totals.total()} have a verdict: {totals}.")
-    return settlement
+    return outcome
 
 
 def _early_verdicts(
@@ -250,7 +286,7 @@ def _early_verdicts(
 
 
 def _rendered_rows(folder: WorkFolder, index: int) -> Iterator[dict[str, Any]]:
-    """Give the rendered lines of a part, with their formula and split, without their images."""
+    """Yield the lines of a part that have a picture, with formula and split, without the image itself."""
     rendered = read_part(folder.part("rendered", index))
     rows = rendered["row"].to_numpy()
     normalized = read_part(folder.part("normalized", index)).select(["formula", "num_tokens"]).take(rows)
@@ -263,19 +299,19 @@ def _rendered_rows(folder: WorkFolder, index: int) -> Iterator[dict[str, Any]]:
         yield drawn | formula | {"split": SPLITS[split], "has_boxes": bool(boxed)}
 
 
-def _count_kept(settlement: Settlement, row: dict[str, Any], number: int, unknown: list[str]) -> None:
+def _count_kept(outcome: BuildOutcome, row: dict[str, Any], number: int, unknown: list[str]) -> None:
     split = row["split"]
-    settlement.rows[split].append(number)
-    settlement.looks_of[split].append(settlement.looks.setdefault(row["look"], len(settlement.looks)))
-    settlement.lengths[split][row["num_tokens"]] += 1
-    settlement.widths[split][row["width"]] += 1
-    settlement.heights[split][row["height"]] += 1
-    settlement.num_with_boxes[split] += row["has_boxes"]
+    outcome.rows[split].append(number)
+    outcome.looks_of[split].append(outcome.looks.setdefault(row["look"], len(outcome.looks)))
+    outcome.lengths[split][row["num_tokens"]] += 1
+    outcome.widths[split][row["width"]] += 1
+    outcome.heights[split][row["height"]] += 1
+    outcome.num_with_boxes[split] += row["has_boxes"]
     if split == TRAIN:
-        settlement.token_counts.update(row["formula"].split())
+        outcome.token_counts.update(row["formula"].split())
     if unknown:
-        settlement.num_with_unknown[split] += 1
-        settlement.unknown_tokens[split].update(unknown)
+        outcome.num_with_unknown[split] += 1
+        outcome.unknown_tokens[split].update(unknown)
 
 
 def _cause(message: str) -> str:

@@ -38,7 +38,7 @@ class WorkFolder:
     path: Path
 
     def part(self, stage: str, index: int) -> Path:
-        """Give the file of one part of a stage."""
+        """Return the path of the file of one part of a stage."""
         return self.path / stage / f"{index:06d}.arrow"
 
     def missing(self, stage: str, num_parts: int) -> list[int]:

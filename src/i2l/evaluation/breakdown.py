@@ -1,6 +1,6 @@
 """Where a reader fails: scores by length, by construct and by token, and which tokens it takes for which.
 
-Which constructs a formula has: what one asks when a score is low.
+The constructs of a formula are what one asks about when a score is low: fractions, scripts, matrices, words.
 """
 
 from collections import Counter, defaultdict

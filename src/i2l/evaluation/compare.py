@@ -1,11 +1,9 @@
-r"""Files of formulas to pairs of target and prediction; whatever is wrong with a file is counted and said.
+r"""One evaluation, from files of formulas to results.
 
 A file holds one formula a line, either alone or after a name and a tab (`17.png<TAB>\frac { a } { b }`).
-Named lines are matched by name, others by their place in the file.
-
-Progress of an evaluation on stderr: one bar for each thing that takes time.
-
-One evaluation, from pairs to results: compare in several processes, resample, break down.
+Named lines are matched by name, others by their place in the file; whatever is wrong with a file is counted
+and said. The pairs of target and prediction are then compared in several processes, resampled for intervals,
+and broken down, with progress on stderr.
 """
 
 import multiprocessing
@@ -228,7 +226,7 @@ class EvaluationProgress:
 
 
 # Pairs that one process gets at a time: TeX starts about nine times for a chunk.
-_CHUNK: Final = 100, 500
+_CHUNK_PAIRS: Final = 100, 500  # at least and at most: what one process compares at once
 
 
 class Listener(Protocol):
@@ -312,7 +310,7 @@ def evaluate_pairs(
 
 
 def _compare_all(formulas: Sequence[tuple[str, str]], options: EvaluationOptions) -> Iterator[_Compared]:
-    size = min(max(len(formulas) // (2 * options.jobs), _CHUNK[0]), _CHUNK[1])
+    size = min(max(len(formulas) // (2 * options.jobs), _CHUNK_PAIRS[0]), _CHUNK_PAIRS[1])
     chunks = [formulas[start : start + size] for start in range(0, len(formulas), size)]
     compare = partial(_compare_chunk, canonical=options.canonical, render=options.render)
     if options.jobs <= 1 or len(chunks) <= 1:

@@ -116,13 +116,13 @@ Array = npt.NDArray[np.float64]
 
 # In em, the size of the type. A superscript read as subscript moves by 0.6 em; a subscript beside a
 # superscript is 0.05 to 0.1 em lower than one alone.
-_SHIFT_EM: Final = 0.15
-_FAR_EM: Final = 1.0
-_SIZE_RATIO: Final = 1.2  # the next smaller size of TeX is 1.4 times smaller
-_SIZE_PX: Final = 2
+_MAX_SHIFT_EM: Final = 0.15
+_MAX_DISTANCE_EM: Final = 1.0
+_MAX_SIZE_RATIO: Final = 1.2  # the next smaller size of TeX is 1.4 times smaller
+_MAX_SIZE_DIFFERENCE_PX: Final = 2
 # Parts of a formula, such as the rows of an array, may move as a whole if they are this large.
-_PART_SYMBOLS: Final = 5
-_PART_SHARE: Final = 0.25
+_MIN_PART_SYMBOLS: Final = 5
+_MIN_PART_SHARE: Final = 0.25
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def _match_rest(
         pairs += [
             (ours[i], theirs[j])
             for i, j in zip(*linear_sum_assignment(distances), strict=True)
-            if distances[i, j] <= _FAR_EM * em_px
+            if distances[i, j] <= _MAX_DISTANCE_EM * em_px
         ]
     known = [pair for pair in matches if _has_place(target, prediction, pair)]
     return [pair for pair in pairs if not _changed_sides(target, prediction, pair, known)]
@@ -237,16 +237,16 @@ def _count_in_place(
     higher: Array = np.maximum(*heights)
     lower: Array = np.minimum(*heights)
     fixed = np.array([target[i].fixed_size for i, _ in pairs], dtype=bool)
-    resized = fixed & (higher > _SIZE_RATIO * lower) & (higher - lower > _SIZE_PX)
+    resized = fixed & (higher > _MAX_SIZE_RATIO * lower) & (higher - lower > _MAX_SIZE_DIFFERENCE_PX)
     left = shifts[~resized]
     needed, found = 0.0, 0
     while len(left):
         distances = np.abs(left[:, None, :] - left[None, :, 2:]).min(axis=2)
-        near = distances <= _SHIFT_EM * em_px
+        near = distances <= _MAX_SHIFT_EM * em_px
         inside = near[:, near.sum(axis=0).argmax()]
         if inside.sum() < needed:
             break
         found += int(inside.sum())
         left = left[~inside]
-        needed = max(_PART_SYMBOLS, _PART_SHARE * len(pairs))
+        needed = max(_MIN_PART_SYMBOLS, _MIN_PART_SHARE * len(pairs))
     return found

@@ -31,8 +31,8 @@ Words = npt.NDArray[np.uint64]  # (columns, words), a bit a pixel
 Ids = npt.NDArray[np.int64]
 
 MAX_INK: Final = 128
-SAME_PIXELS: Final = 5  # columns that differ in fewer pixels are one symbol
-LONG_EDIT: Final = 5  # columns
+SAME_SYMBOL_PIXELS: Final = 5  # columns that differ in fewer pixels are one symbol
+LONG_EDIT_COLUMNS: Final = 5  # an edit of so many columns is a mismatch
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def merge_similar(distinct: Words) -> Ids:
     symbol = 0
     while rest.size:
         differing = np.bitwise_count(distinct[rest] ^ distinct[rest[0]]).sum(axis=1)
-        similar = differing < SAME_PIXELS
+        similar = differing < SAME_SYMBOL_PIXELS
         symbols[rest[similar]] = symbol
         rest = rest[~similar]
         symbol += 1
@@ -132,7 +132,7 @@ def _match_no_spaces(target: Ids, prediction: Ids) -> bool:
 
 
 def _no_long_edit(target: Ids, prediction: Ids) -> bool:
-    """No run of edits of one kind covers LONG_EDIT columns of the target; insertions cover none."""
+    """No run of edits of one kind covers LONG_EDIT_COLUMNS columns of the target; insertions cover none."""
     length, last = 0, None
     for edit in _edit_script(target[:, None] == prediction[None, :]):
         follows = last is not None and edit == (
@@ -141,7 +141,7 @@ def _no_long_edit(target: Ids, prediction: Ids) -> bool:
             last.prediction + (edit.kind != "delete"),
         )
         length = length + 1 if follows else 1
-        if length >= LONG_EDIT and edit.kind != "insert":
+        if length >= LONG_EDIT_COLUMNS and edit.kind != "insert":
             return False
         last = edit
     return True

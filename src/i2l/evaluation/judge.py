@@ -1,6 +1,7 @@
-"""How a reader holds up: the same formulas drawn larger, smaller, blurred, in other fonts, and read again.
+"""A model tried on samples: it reads them, is scored, and reads them again disturbed.
 
-A model tried on samples: it reads them, is scored, and reads them again disturbed.
+A disturbance (`--sweep`) draws the same formulas larger, smaller, blurred or in other fonts, to see how the
+scores hold up.
 """
 
 from collections.abc import Callable, Sequence

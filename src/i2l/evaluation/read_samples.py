@@ -1,11 +1,11 @@
-"""Images with their formulas, for a model to be tried on: a split of a dataset, or a folder with labels.
+"""Samples for a model to read, how it reads them, and a file of what it has read so far.
 
-Has a model read many images: a dataset's as they are, by the paper's search; pictures as `Reader` does.
+Samples are a split of a dataset, which is read as it is by the paper's search, or a folder of pictures with
+labels, which `Reader` reads as it reads those of users.
 
-What a model has read so far, on disk: a reading that was interrupted goes on where it was.
-
-One JSON object a line: first model and options, then the readings, each under the hash of its image. A file
-of another model or other options is begun anew; a line cut off by a kill is read again.
+A reading that was interrupted goes on where it was. The file of readings has one JSON object a line: first
+model and options, then the readings, each under the hash of its image. A file of another model or of other
+options is begun anew; a line that was cut off by a kill is read again.
 """
 
 import hashlib
@@ -131,7 +131,13 @@ def _encode(image: Pixels | Path, visual: VisualSample) -> bytes:
 
 
 # Files of a model that change no reading.
-_NO_PART: Final = {"training.pt", "metrics.json", "README.md", "calibration.json", CHECKSUMS}
+_FILES_THAT_CHANGE_NO_READING: Final = {
+    "training.pt",
+    "metrics.json",
+    "README.md",
+    "calibration.json",
+    CHECKSUMS,
+}
 
 
 PAPER_READING: Final = ReadingOptions(beam_width=10, guard=False, batch_size=32, device="auto")
@@ -164,7 +170,11 @@ class BatchReader:
 
     def describe(self) -> dict[str, Any]:
         """Where the model is, and a hash of all that makes it read as it does."""
-        files = [path for path in self.path.iterdir() if path.is_file() and path.name not in _NO_PART]
+        files = [
+            path
+            for path in self.path.iterdir()
+            if path.is_file() and path.name not in _FILES_THAT_CHANGE_NO_READING
+        ]
         return {"path": str(self.path), "sha256": hash_files(files)}
 
     def describe_options(self) -> dict[str, Any]:
@@ -211,7 +221,7 @@ class BatchReader:
         return [found[index] for index in range(len(images))]
 
 
-_SLICE: Final = 256  # images between two writes
+_IMAGES_BETWEEN_WRITES: Final = 256  # images between two writes
 
 Source = TypeVar("Source", Pixels, Path, Pixels | Path)
 Readings = list[str | I2LError]
@@ -245,13 +255,13 @@ class ReadingLog:
         kind: str,
         progress: Listener | None = None,
     ) -> Readings:
-        """Give the readings of images, having those read that are new; ``kind`` says how they are read."""
+        """Return the readings of images, and read those that are new; ``kind`` says how they are read."""
         keys = [f"{kind} {_hash(image)}" for image in images]
         new = {key: image for key, image in zip(keys, images, strict=True) if key not in self._known}
         waiting = sorted(new, key=lambda key: _width(new[key]))  # so that a batch has images of one size
         with self._path.open("a", encoding="utf-8") as file:
-            for start in range(0, len(waiting), _SLICE):
-                part = waiting[start : start + _SLICE]
+            for start in range(0, len(waiting), _IMAGES_BETWEEN_WRITES):
+                part = waiting[start : start + _IMAGES_BETWEEN_WRITES]
                 for key, found in zip(part, read([new[key] for key in part]), strict=True):
                     entry = {"error": str(found)} if isinstance(found, I2LError) else {"formula": found}
                     self._known[key] = entry

@@ -1,6 +1,7 @@
-"""`results.json`: all scores, what they were measured on and with, and the counts for later comparisons.
+"""The results of an evaluation: as `results.json`, and as tables for the terminal.
 
-Scores as tables for the terminal.
+`results.json` has all scores, what they were measured on and with, and the counts that later comparisons of
+two readers need.
 """
 
 import hashlib

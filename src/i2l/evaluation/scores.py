@@ -1,7 +1,8 @@
-"""Tokens against tokens: for each sample the counts that the published scores are made of.
+"""Tokens against tokens: the scores of the field by name, made of counts, with intervals.
 
-Every score of a set of samples is a function of sums of these counts (`i2l.evaluation.scores`), so intervals
-and subsets cost no second comparison. Counted by sacrebleu and rapidfuzz; one target a sample.
+For each sample a few counts are taken, by sacrebleu and rapidfuzz, one target a sample. Every score is a
+function of sums of these counts, so the same line gives its value for all samples, for a subset, and for a
+thousand resamplings at once, without a second comparison.
 
 The BLEUs. All are corpus BLEU-4 with uniform weights, case-sensitive, without smoothing:
   moses  multi-bleu.perl of Deng et al. 2017: tokens between spaces, a missing prediction is an empty line.
@@ -11,13 +12,7 @@ The BLEUs. All are corpus BLEU-4 with uniform weights, case-sensitive, without s
          penalty is the same.
   13a    UniMERNet's, through Hugging Face `evaluate`: spaces removed, then split by the rules of mteval-v13a.
 
-The scores by name: what each means, which counts it is made of, and its value from their sums.
-
-A score is a function of sums over samples, so the same line gives its value for all samples, for a subset,
-and for a thousand resamplings at once.
-
-How far a score would move with other samples: bootstrap intervals, and the paired test of two systems.
-
+Bootstrap intervals say how far a score would move with other samples, and a paired test compares two systems.
 Resampling is done on sums: a thousand draws of N samples are a thousand rows of weights, and one matrix
 product gives the sums of all counts for all of them.
 """

@@ -1,9 +1,8 @@
-"""Pictures against pictures: renders both sides in one batch and compares them.
+"""Pictures against pictures: renders both sides of every pair in one batch and compares them.
 
-Equal formulas are rendered once. A target that cannot be rendered is not left out: its prediction is right if
-it has the same tokens, and wrong otherwise (only im2markup's own scores skip it, as im2markup does).
-
-A formula of either side, made ready for comparing: its tokens, and what TeX is given.
+Each formula is first made ready for comparing: its tokens, and what TeX is given. Equal formulas are rendered
+once. A target that cannot be rendered is not left out: its prediction is right if it has the same tokens, and
+wrong otherwise (only im2markup's own scores skip it, as im2markup does).
 """
 
 import io
@@ -26,8 +25,8 @@ from i2l.evaluation.image_match import (
 from i2l.evaluation.scores import Columns, without_spacing
 from i2l.formulas.lexer import FormulaError, RawTokens, Token
 from i2l.formulas.normalize import NormalizeResult, normalize_formula
+from i2l.rendering import EMPTY
 from i2l.rendering.isolation import IsolationError
-from i2l.rendering.rasterize import EMPTY
 from i2l.rendering.render import RenderResult, render_formulas
 from i2l.rendering.sandbox import run_pdflatex
 from i2l.rendering.styles import PAPER
@@ -65,7 +64,7 @@ def prepare_formula(formula: str, *, canonical: bool) -> PreparedFormula:
 
 
 def _drawn_tokens(normalized: NormalizeResult) -> list[Token]:
-    """Give the tokens that the renderer has boxes for: those of the LaTeX that TeX is given.
+    """Return the tokens that the renderer has boxes for: those of the LaTeX that TeX is given.
 
     It can have fewer of them, with the same symbols: `\\text { ~ i ~ f ~ }` is `\\text { i f }` there.
     """

@@ -1,26 +1,26 @@
-"""Where the pixels of a file lie on the model's canvas, and back: cropped, scaled, placed.
+"""Attention on the image: where cells lie on it, what share each pixel gets, and figures about both.
 
-Attention over cells to density over pixels, of the canvas or of the file that was read.
+`Placement` says where the pixels of a file lie on the model's canvas: cropped, scaled, placed.
 
-Every way of spreading is separable: a cell's attention goes to rows and columns of pixels by weights that
-sum to one along each axis, so a map sums to one like the attention it came from. What lands on the canvas
-beside the file (the white that was added around it) is not on the map of the file; `outside` says how much.
+`AttentionMapper` turns attention over cells into density over pixels, of the canvas or of the file that was
+read. Every way of spreading is separable: a cell's attention goes to rows and columns of pixels by weights
+that sum to one along each axis, so a map sums to one like the attention it came from. What lands on the
+canvas beside the file (the white that was added around it) is not on the map of the file; `outside` says how
+much.
 
-The paper's observations about attention, as figures that can be checked.
-
-It says that most of the weight lies on one to four neighbouring cells; that the model scans left to right
-(STRIPS) or left-right and up-down (NOPOOL); and that it looks at empty margins only at the first and the last
-(eos) step. Everything is measured over all steps of what was read, eos included.
+`measure_claims` checks the paper's observations: that most of the weight lies on one to four neighbouring
+cells; that the model scans left to right (STRIPS) or left-right and up-down (NOPOOL); and that it looks at
+empty margins only at the first and the last (eos) step. It is measured over all steps of what was read.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from i2l.errors import I2LError
+from i2l.errors import require_choice
 from i2l.images.ink import InkMask as Ink
 from i2l.images.prepare import FRAME_PX, Box, PreparedImage, centre
 from i2l.inference.boxes import Attention
@@ -40,7 +40,7 @@ class Placement:
 
     @classmethod
     def centred(cls, image_shape: tuple[int, int], *, canvas_shape: tuple[int, int]) -> "Placement":
-        """Give the placement of an image that goes on the canvas as it is, as in training."""
+        """Place an image that goes on the canvas as it is, as in training."""
         height, width = image_shape
         return cls(
             height_px=height,
@@ -51,7 +51,7 @@ class Placement:
 
     @classmethod
     def prepared(cls, image: PreparedImage, *, canvas_shape: tuple[int, int]) -> "Placement":
-        """Give the placement of an image that was cropped and scaled to be read."""
+        """Place an image that was cropped and scaled to be read."""
         height, width = image.pixels.shape
         return cls(
             height_px=image.file_size_px[1],
@@ -63,7 +63,7 @@ class Placement:
         )
 
     def to_canvas(self, box: Box) -> Box:
-        """Give a box of the file on the canvas."""
+        """Move a box of the file onto the canvas."""
         left, top, right, bottom = box
         return (
             self.offset_x + self.scale_x * left,
@@ -73,7 +73,7 @@ class Placement:
         )
 
     def to_image(self, box: Box) -> Box:
-        """Give a box of the canvas in the file, cut at its edges."""
+        """Move a box of the canvas into the file, cut at its edges."""
         left, top, right, bottom = box
         return (
             min(max((left - self.offset_x) / self.scale_x, 0.0), self.width_px),
@@ -83,36 +83,33 @@ class Placement:
         )
 
     def row_edges(self) -> npt.NDArray[np.float64]:
-        """Give where the edges of the file's pixel rows lie on the canvas, (height + 1,)."""
+        """Compute where the edges of the file's pixel rows lie on the canvas, (height + 1,)."""
         return self.offset_y + self.scale_y * np.arange(self.height_px + 1, dtype=np.float64)
 
     def column_edges(self) -> npt.NDArray[np.float64]:
-        """Give where the edges of the file's pixel columns lie on the canvas, (width + 1,)."""
+        """Compute where the edges of the file's pixel columns lie on the canvas, (width + 1,)."""
         return self.offset_x + self.scale_x * np.arange(self.width_px + 1, dtype=np.float64)
 
 
 Array = npt.NDArray[np.float64]
 Spread = Literal["nearest", "field", "bilinear", "gaussian"]
 
-SPREADS: Final[tuple[Spread, ...]] = ("nearest", "field", "bilinear", "gaussian")
+SPREADS: Final[tuple[Spread, ...]] = get_args(Spread)
 # Two standard deviations to the edge of the field: what a cell sees of its outermost pixels is little.
 _SIGMAS_TO_EDGE: Final = 2.0
 
 
-class SpreadError(I2LError):
-    """A way of spreading that does not exist."""
-
-
 def axis_weights(axis: AxisField, spread: Spread) -> Array:
-    """Give how each cell's attention is shared among the pixels of an axis: (cells, pixels), rows sum to 1.
+    """Share each cell's attention among the pixels of an axis: (cells, pixels), rows sum to 1.
 
     ``nearest`` shares it evenly over the core and ``field`` over all that the cell sees; ``bilinear`` falls
     linearly to the neighbours' centres and is level beyond the outermost ones; ``gaussian`` is a bell over
     the field.
 
     Raises:
-        SpreadError: for another name.
+        I2LError: for another name.
     """
+    require_choice(spread, Spread, "way of spreading")
     pixels = np.arange(axis.canvas_px) + 0.5
     cells = range(axis.num_cells)
     centres = np.array([axis.centre(cell) for cell in cells])[:, None]
@@ -127,11 +124,9 @@ def axis_weights(axis: AxisField, spread: Spread) -> Array:
     elif spread == "bilinear":
         clamped = np.clip(pixels, centres[0], centres[-1])
         weights = np.maximum(0.0, 1 - np.abs(clamped - centres) / axis.stride_px) * inside
-    elif spread == "gaussian":
+    else:
         sigma = axis.field_px / 2 / _SIGMAS_TO_EDGE
         weights = np.exp(-0.5 * (distance / sigma) ** 2) * in_field
-    else:
-        raise SpreadError(f"There is no way of spreading {spread!r}; choose one of {', '.join(SPREADS)}.")
     normalized: Array = weights / weights.sum(axis=1, keepdims=True)
     return normalized
 
@@ -160,7 +155,7 @@ class AttentionMapper:
         """Work out the weights of all rows and columns; without a placement, of the canvas itself.
 
         Raises:
-            SpreadError: if there is no such way of spreading.
+            I2LError: if there is no such way of spreading.
         """
         self._rows, self._columns = axis_weights(field.rows, spread), axis_weights(field.columns, spread)
         if placement is not None:
@@ -168,12 +163,12 @@ class AttentionMapper:
             self._columns = resample_weights(self._columns, placement.column_edges())
 
     def map(self, attention: npt.NDArray[np.floating]) -> Array:
-        """Give the share of attention that each pixel gets: (..., rows, columns) to (..., height, width)."""
+        """Map attention to the share that each pixel gets: (..., rows, columns) to (..., height, width)."""
         density: Array = np.swapaxes(self._rows, 0, 1) @ attention.astype(np.float64) @ self._columns
         return density
 
     def outside(self, attention: npt.NDArray[np.floating]) -> Array:
-        """Give the share that falls beside the image: (..., rows, columns) to (...)."""
+        """Compute the share that falls beside the image: (..., rows, columns) to (...)."""
         kept = self._rows.sum(axis=1) @ attention.astype(np.float64) @ self._columns.sum(axis=1)
         return np.asarray(attention.sum(axis=(-2, -1), dtype=np.float64) - kept)
 
@@ -215,7 +210,7 @@ class AttentionClaims:
 
 
 def cells_for_share(attention: Attention, share: float) -> npt.NDArray[np.int64]:
-    """Give how many cells, the fullest first, hold a share of each step's attention: (T, ...) to (T,)."""
+    """Count the cells, the fullest first, that hold a share of each step's attention: (T, ...) to (T,)."""
     flat = np.sort(attention.reshape(len(attention), -1).astype(np.float64), axis=1)[:, ::-1]
     wanted = share * flat.sum(axis=1, keepdims=True) * (1 - 1e-9)
     counts: npt.NDArray[np.int64] = (flat.cumsum(axis=1) < wanted).sum(axis=1) + 1
@@ -223,14 +218,14 @@ def cells_for_share(attention: Attention, share: float) -> npt.NDArray[np.int64]
 
 
 def entropy_bits(attention: Attention) -> Array:
-    """Give the entropy of each step's attention in bits: (T, ...) to (T,)."""
+    """Compute the entropy of each step's attention in bits: (T, ...) to (T,)."""
     flat = attention.reshape(len(attention), -1).astype(np.float64)
     entropy: Array = -(flat * np.log2(np.where(flat > 0, flat, 1))).sum(axis=1)
     return entropy
 
 
 def attention_errors(attention: Attention) -> tuple[float, float]:
-    """Give ASE_N and AAE_N of one reading, (T, ...) with eos; as `i2l.model.network` has them in torch."""
+    """Compute ASE_N and AAE_N of one reading, (T, ...) with eos; `i2l.model` has them in torch."""
     steps = len(attention)
     seen = attention.reshape(steps, -1).sum(axis=0, dtype=np.float64)
     difference = seen - steps / len(seen)
@@ -240,7 +235,7 @@ def attention_errors(attention: Attention) -> tuple[float, float]:
 
 
 def attention_centres(attention: Attention) -> Array:
-    """Give the mean place of each step's attention in cells, row and column: (T, rows, columns) to (T, 2)."""
+    """Compute the mean cell of each step's attention: (T, rows, columns) to (T, 2), row and column."""
     rows, columns = (np.arange(size) for size in attention.shape[1:])
     return np.stack([attention.sum(axis=2) @ rows, attention.sum(axis=1) @ columns], axis=1)
 
@@ -330,9 +325,9 @@ def _around_peak(attention: Array) -> Array:
 
 
 def _rank_correlation(values: Array) -> float:
-    """Spearman's correlation of values with their order; equal values share their rank."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
-    if ranks.std() == 0:
+    """Compute Spearman's correlation of values with their order; 0 if all values are the same."""
+    from scipy.stats import spearmanr  # here, because explaining one image works without scipy
+
+    if np.ptp(values) == 0:
         return 0.0
-    return float(np.corrcoef(ranks, np.arange(len(values)))[0, 1])
+    return float(spearmanr(values, np.arange(len(values))).statistic)

@@ -1,24 +1,24 @@
-"""The explanation as pictures: the paper's contact sheet, an animated scan, and all boxes at once.
+"""An explanation as a page and as pictures.
 
-The explanation as one HTML page that needs nothing else: no network, no server.
+The page is one HTML file to explore, which needs no network and no server. The pictures are the paper's
+contact sheet, an animated scan, and all boxes at once.
 """
 
 import base64
 import io
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from html import escape
-from importlib.resources import files
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from markupsafe import Markup
 from PIL import Image, ImageDraw, ImageFont
 
 from i2l.explain.attention import FOCUS_SHARE, AttentionMapper, Placement, Spread, cells_for_share
 from i2l.explain.explanation import ExplainedToken, Explanation
 from i2l.formulas.vocabulary import EOS
+from i2l.html import fill_template, page_file
 from i2l.images.prepare import Box
 
 _MAX_SIDE_PX: Final = 1600
@@ -26,27 +26,25 @@ _MAX_IMAGE_BYTES: Final = 240_000  # base64 makes a third more of it; the page s
 
 
 def explanation_page(explanation: Explanation) -> str:
-    """Give the page's text."""
+    """Write the page to explore an explanation with: one file that needs no network."""
     url, shown = image_url(explanation.image)
     zoom_x, zoom_y = shown.width / explanation.image.width, shown.height / explanation.image.height
-    page = files("i2l.explain").joinpath("page")
-    parts = {
-        "TITLE": escape(explanation.title),
-        "LATEX": escape(explanation.latex),
-        "WIDTH": str(shown.width),
-        "HEIGHT": str(shown.height),
-        "STYLE": page.joinpath("explain.css").read_text(encoding="utf-8"),
-        "SCRIPT": page.joinpath("explain.js").read_text(encoding="utf-8"),
-        "IMAGE": url,
-        "DATA": _script_text(_data(explanation, shown.size, zoom_x, zoom_y)),
-    }
-    text = page.joinpath("explain.html").read_text(encoding="utf-8")
-    pieces = text.split("@")
-    return "".join(parts.get(piece, piece) if index % 2 else piece for index, piece in enumerate(pieces))
+    return fill_template(
+        "i2l.explain",
+        "explain.html",
+        title=explanation.title,
+        latex=explanation.latex,
+        width=shown.width,
+        height=shown.height,
+        style=page_file("i2l.explain", "explain.css"),
+        script=page_file("i2l.explain", "explain.js"),
+        image=url,
+        data=_data(explanation, shown.size, zoom_x, zoom_y),
+    )
 
 
 def image_url(image: Image.Image, *, max_bytes: int = _MAX_IMAGE_BYTES) -> tuple[str, Image.Image]:
-    """Give an image as a data URL that is not too long, and the image in it, which may be smaller."""
+    """Write an image as a data URL that is not too long; return it and the image in it, maybe smaller."""
     shown = image.convert("L" if image.mode in ("1", "L", "I;16") else "RGB")
     shown.thumbnail((_MAX_SIDE_PX, _MAX_SIDE_PX))
     kind, content = "png", _encode(shown, "png", optimize=True)
@@ -64,7 +62,7 @@ def _encode(image: Image.Image, kind: str, **options: Any) -> bytes:  # noqa: AN
 
 
 def _data(explanation: Explanation, size: tuple[int, int], zoom_x: float, zoom_y: float) -> dict[str, Any]:
-    """All that the script needs; places are in pixels of the image shown."""
+    """Collect all that the page's script needs; places are in pixels of the image shown."""
     rows, columns = explanation.field.rows, explanation.field.columns
     placement = explanation.placement
     pixel_x, pixel_y = zoom_x / placement.scale_x, zoom_y / placement.scale_y  # of the canvas, on the image
@@ -101,11 +99,6 @@ def _data(explanation: Explanation, size: tuple[int, int], zoom_x: float, zoom_y
             for token, count in zip(explanation.tokens, cells, strict=True)
         ],
     }
-
-
-def _script_text(content: object) -> str:
-    """JSON that can stand inside a script element."""
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
@@ -180,22 +173,46 @@ def boxes_svg(explanation: Explanation) -> str:
     boxed = [token for token in explanation.tokens if token.box]
     labels = _place_labels([token.box for token in boxed if token.box], [_name(t) for t in boxed], size)
     margin = max(size, max((size - y for _, y in labels), default=0))
-    parts = [f'<image href="{url}" width="{width}" height="{height}" preserveAspectRatio="none"/>']
+    box = Markup(
+        '<g stroke="{colour}" fill="{colour}"><title>{name}</title>'
+        '<rect x="{left:g}" y="{top:g}" width="{width:g}" height="{height:g}"'
+        ' fill-opacity=".08" stroke-width="{stroke:g}"/>'
+        '<text x="{x:g}" y="{y:g}" stroke="none">{name}</text></g>'
+    )
+    boxes = []
     for number, (token, (x, y)) in enumerate(zip(boxed, labels, strict=True)):
         left, top, right, bottom = token.box or (0, 0, 0, 0)
-        colour = _COLOURS[number % len(_COLOURS)]
-        parts.append(
-            f'<g stroke="{colour}" fill="{colour}"><title>{escape(_name(token))}</title>'
-            f'<rect x="{left:g}" y="{top:g}" width="{right - left:g}" height="{bottom - top:g}"'
-            f' fill-opacity=".08" stroke-width="{size / 10:g}"/>'
-            f'<text x="{x:g}" y="{y:g}" stroke="none">{escape(_name(token))}</text></g>'
+        boxes.append(
+            box.format(
+                name=_name(token),
+                colour=_COLOURS[number % len(_COLOURS)],
+                left=left,
+                top=top,
+                width=right - left,
+                height=bottom - top,
+                stroke=size / 10,
+                x=x,
+                y=y,
+            )
         )
-    whole = f'width="{width + 2 * size:g}" height="{height + margin + size:g}"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(explanation.latex)}" {whole}'
-        f' viewBox="{-size:g} {-margin:g} {width + 2 * size:g} {height + margin + size:g}"'
-        f' font-family="monospace" font-size="{size:g}" text-anchor="middle">'
-        f'<rect x="{-size:g}" y="{-margin:g}" {whole} fill="white"/>{"".join(parts)}</svg>\n'
+    whole = Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{latex}" width="{whole_width:g}"'
+        ' height="{whole_height:g}" viewBox="{left:g} {top:g} {whole_width:g} {whole_height:g}"'
+        ' font-family="monospace" font-size="{size:g}" text-anchor="middle">'
+        '<rect x="{left:g}" y="{top:g}" width="{whole_width:g}" height="{whole_height:g}" fill="white"/>'
+        '<image href="{url}" width="{width}" height="{height}" preserveAspectRatio="none"/>{boxes}</svg>\n'
+    )
+    return whole.format(
+        latex=explanation.latex,
+        whole_width=width + 2 * size,
+        whole_height=height + margin + size,
+        left=-size,
+        top=-margin,
+        size=size,
+        url=url,
+        width=width,
+        height=height,
+        boxes=Markup("").join(boxes),
     )
 
 
@@ -238,7 +255,7 @@ def _fitted(explanation: Explanation, width_px: int) -> tuple[npt.NDArray[np.uin
 
 
 def _densities(explanation: Explanation, placement: Placement, spread: Spread) -> Iterator[Density]:
-    """Give each token's attention by pixel; 1 is all of it on one cell's core."""
+    """Yield each token's attention by pixel; 1 is all of it on one cell's core."""
     mapper = AttentionMapper(explanation.field, placement=placement, spread=spread)
     core_px = explanation.field.rows.stride_px * explanation.field.columns.stride_px
     full = placement.scale_x * placement.scale_y / core_px
@@ -262,7 +279,7 @@ def _captioned(pixels: npt.NDArray[np.uint8], names: Sequence[str]) -> Image.Ima
 
 
 def _place_labels(boxes: Sequence[Box], names: Sequence[str], size: float) -> list[tuple[float, float]]:
-    """Give the middle of each label's foot: over its box, moved up where another label is in the way."""
+    """Place the labels: the middle of each foot, over its box, moved up where another is in the way."""
     taken: list[Box] = []
     places = []
     for (left, top, right, _), name in zip(boxes, names, strict=True):

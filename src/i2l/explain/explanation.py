@@ -1,11 +1,8 @@
-"""One reading with all that can be shown about it: each token's attention, box, probability, alternatives.
+"""An image read and explained: each token of the reading with its attention, box, probability, alternatives.
 
-Tokens given back to the model, step by step: what it looked at and what else it considered at each.
-
-Beam search keeps the attention of its winner. This computes it again from the printed tokens alone, so it
-also works for a reading whose attention was not kept, and shows that attention belongs to what was printed.
-
-An image read and explained: the reader's answer, and what the model saw and considered at each token.
+Beam search keeps the attention of its winner. `replay_tokens` computes it again from the printed tokens
+alone, which are given back to the model step by step. So it also works for a reading whose attention was not
+kept, and shows that the attention belongs to what was printed.
 """
 
 from collections.abc import Sequence
@@ -169,7 +166,7 @@ def replay_tokens(
 def find_alternatives(
     log_probs: npt.NDArray[np.float32], token_ids: Sequence[int], vocabulary: Vocabulary, *, count: int
 ) -> list[list[tuple[str, float]]]:
-    """Give for each step the likeliest other tokens and their probabilities; bos is none.
+    """Return for each step the likeliest other tokens and their probabilities; bos is none.
 
     Args:
         log_probs: of a replay, (T, K).

@@ -11,15 +11,9 @@ Only tokens count that were read right and have a true box. Everything is measur
 
 Where several cells tie for the most attention, the mean over them counts.
 
-How much attention a box should hold: the share whose boxes overlap the true ones best.
-
-The tokens that localisation is measured on: read right, with a true box; all on the model's canvas.
-
-What localisation is compared with: attention that never saw the image's content.
-
-Each gives, for the tokens that count, attention of the model's shape.
-
-What kind of thing a token draws: the classes that localisation is broken down by.
+`fit_localization` finds how much attention a box should hold: the share whose boxes overlap the true ones
+best. Beside the model stand baselines, attention of the model's shape that never saw the image's content.
+Scores are also broken down by what a token draws: letters, digits, operators, and so on.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -135,7 +129,7 @@ class LocalizedTokens:
 
 
 def matched_tokens(target: Sequence[str], prediction: Sequence[str]) -> list[tuple[int, int]]:
-    """Give the places in target and prediction of the tokens that were read right."""
+    """Return the places in target and prediction of the tokens that were read right."""
     pairs, start, other_start = [], 0, 0
     for first, last, other_first, other_last in [
         *align_tokens(target, prediction),
@@ -176,7 +170,7 @@ def localized_tokens(sample: LocalizationSample, *, canvas_shape: tuple[int, int
 def true_boxes(
     samples: Iterable[LocalizationSample], *, canvas_shape: tuple[int, int]
 ) -> Iterator[TrueBoxes]:
-    """Give what the share of attention is fitted on."""
+    """Return what the share of attention is fitted on."""
     for sample in samples:
         counted = localized_tokens(sample, canvas_shape=canvas_shape)
         yield TrueBoxes(counted.attention, [tuple(box) for box in counted.boxes.tolist()], counted.ink)
@@ -222,7 +216,7 @@ BASELINES: Final[dict[str, Baseline]] = {
 
 
 def _cells(axis: AxisField, pixels: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Give the cell in whose core each pixel lies; the frame belongs to the nearest."""
+    """Find the cell in whose core each pixel lies; the frame belongs to the nearest."""
     cells: npt.NDArray[np.int64] = ((pixels - axis.core_start_px) // axis.stride_px).astype(np.int64)
     return cells.clip(0, axis.num_cells - 1)
 
@@ -254,7 +248,7 @@ _CLASS_OF_KIND: Final = {
 
 
 def token_class(token: str) -> str:
-    """Give the class of a visible token; what is in no other class is an operator or relation."""
+    """Return the class of a visible token; what is in no other class is an operator or relation."""
     if len(token) == 1 and token.isalpha():
         return LETTERS
     if token.isdigit():
@@ -320,7 +314,7 @@ class LocalizationResult:
 def score_tokens(
     attention: Attention, boxes: npt.NDArray[np.int64], ink: Ink, *, field: ReceptiveField, share: float
 ) -> dict[str, Array]:
-    """Give all scores of each token, (N,) by the keys of METRICS; arguments as in `LocalizedTokens`."""
+    """Score each token, (N,) by the keys of METRICS; arguments as in `LocalizedTokens`."""
     fullest = (attention == attention.max(axis=(1, 2), keepdims=True)).astype(np.float64)
     fullest /= fullest.sum(axis=(1, 2), keepdims=True)
     cell_y, cell_x = np.meshgrid(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from markupsafe import Markup
 
 from i2l.dataset.format import DatasetReader, Split
 from i2l.dataset.model_view import PreparedSplit, open_split
@@ -35,7 +36,7 @@ from i2l.model.config import ReceptiveField
 VALIDATION: Final = "val"
 _NUM_FITTED: Final = 500  # samples that the share of attention is fitted on
 _NUM_GALLERY: Final = 200  # samples that the gallery is chosen from
-_BATCH: Final = 32  # images of about one size, replayed together
+_IMAGES_PER_BATCH: Final = 32  # images of about one size, replayed together
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class LocalizationReport:
     result: LocalizationResult
     claims: AttentionClaims
     fit: ShareFit | None
-    section: str  # HTML
+    section: Markup
 
 
 def require_boxes(data: Path, split: str) -> None:
@@ -114,7 +115,7 @@ def replay_split(
     jobs: int | None = None,
     progress: Listener | None = None,
 ) -> Iterator[LocalizationSample]:
-    """Give the first samples of a split with the attention of what was read, in batches of alike sizes.
+    """Yield the first samples of a split with the attention of what was read, in batches of alike sizes.
 
     An image that is too large for the canvas, that has no boxes, or of which nothing was read is left out.
     """
@@ -127,8 +128,8 @@ def replay_split(
         if boxes[place] and reading and (rows.sizes[place] <= room).all()
     ]
     places.sort(key=lambda place: tuple(rows.sizes[place][::-1]))
-    for start in range(0, len(places), _BATCH):
-        batch = places[start : start + _BATCH]
+    for start in range(0, len(places), _IMAGES_PER_BATCH):
+        batch = places[start : start + _IMAGES_PER_BATCH]
         images = rows.pixels(batch, jobs=jobs)
         tokens = [readings[place].split() for place in batch]
         replays = replay_tokens(

@@ -1,10 +1,9 @@
 """What a model is told about itself on validation data: what its confidence means, how boxes are found.
 
-Fits what a model's confidence means, from readings of several kinds of pictures, right and wrong ones.
-
-Every kind has the same weight, however many readings it has. First a logistic model weighs the evidence; its
-weights are at least 0, as all evidence speaks for a reading. Then the rising line that is nearest to what was
-seen (scipy's isotonic regression, over groups of neighbours) maps its score to a share of right readings.
+Confidence is fitted on readings of several kinds of pictures, right and wrong ones. Every kind has the same
+weight, however many readings it has. First a logistic model weighs the evidence; its weights are at least 0,
+as all evidence speaks for a reading. Then the rising line that is nearest to what was seen (scipy's isotonic
+regression, over groups of neighbours) maps its score to a share of right readings.
 """
 
 from collections.abc import Sequence
@@ -32,11 +31,11 @@ from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
 
 MIN_SAMPLES: Final = 50
-GROUP_SIZE: Final = 20  # readings: fewer say little about a share
+READINGS_PER_GROUP: Final = 20  # readings: fewer say little about a share
 FOLDS: Final = 5
-KIND_BIN: Final = 60  # readings in a bin, for the error of one kind
+READINGS_PER_BIN: Final = 60  # readings in a bin, for the error of one kind
 # `total` is a tamer `log_prob`; what is not finished is not right, whatever speaks for it.
-WEIGHED: Final = tuple(name for name in Evidence._fields if name not in ("log_prob", "finished"))
+WEIGHED_EVIDENCE: Final = tuple(name for name in Evidence._fields if name not in ("log_prob", "finished"))
 _RIDGE: Final = 1e-3  # keeps weights finite where the evidence separates right from wrong
 
 _Floats = NDArray[np.float64]
@@ -64,7 +63,9 @@ def fit_confidence(judgements: Sequence[Judgement]) -> Calibration:
             f"A calibration needs at least {MIN_SAMPLES} readings, and there are {len(judgements)}."
         )
     kinds = np.array([one.kind for one in judgements])
-    table = np.array([[getattr(one.evidence, name) for name in WEIGHED] for one in judgements], np.float64)
+    table = np.array(
+        [[getattr(one.evidence, name) for name in WEIGHED_EVIDENCE] for one in judgements], np.float64
+    )
     right = np.array([one.right for one in judgements], np.float64)
     names, places, counts = np.unique(kinds, return_inverse=True, return_counts=True)
     weights = (1.0 / counts)[places]
@@ -88,7 +89,7 @@ def fit_confidence(judgements: Sequence[Judgement]) -> Calibration:
 
 
 def _kind(name: str, honest: _Floats, right: _Floats) -> Kind:
-    bins = max(1, len(right) // KIND_BIN)
+    bins = max(1, len(right) // READINGS_PER_BIN)
     return Kind(name, len(right), float(right.mean()), expected_calibration_error(honest, right, bins=bins))
 
 
@@ -119,13 +120,16 @@ def _fit_scoring(table: _Floats, right: _Floats, weights: _Floats) -> Scoring:
     bounds = [(0.0, None)] * len(scales) + [(None, None)]
     found = minimize(loss, np.zeros(len(bounds)), jac=True, method="L-BFGS-B", bounds=bounds)
     *values, bias = found.x.tolist()
-    return Scoring(WEIGHED, tuple(means.tolist()), tuple(scales.tolist()), tuple(values), bias)
+    return Scoring(WEIGHED_EVIDENCE, tuple(means.tolist()), tuple(scales.tolist()), tuple(values), bias)
 
 
 def _scores(scoring: Scoring, table: _Floats) -> _Floats:
     filled = dict.fromkeys(Evidence._fields, 0.0)
     return np.array(
-        [scoring(Evidence(**filled | dict(zip(WEIGHED, row, strict=True)))) for row in table.tolist()]
+        [
+            scoring(Evidence(**filled | dict(zip(WEIGHED_EVIDENCE, row, strict=True))))
+            for row in table.tolist()
+        ]
     )
 
 
@@ -137,9 +141,9 @@ def _confidences(calibration: Calibration, table: _Floats) -> _Floats:
 def _fit_line(
     scores: _Floats, right: _Floats, weights: _Floats
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Give the points of the line: the middles of the steps that groups of neighbours are pooled to."""
+    """Return the points of the line: the middles of the steps that groups of neighbours are pooled to."""
     order = np.argsort(scores, kind="stable")
-    groups = np.array_split(order, max(1, len(order) // GROUP_SIZE))
+    groups = np.array_split(order, max(1, len(order) // READINGS_PER_GROUP))
     sizes = np.array([weights[group].sum() for group in groups])
     middles = np.array([np.average(scores[group], weights=weights[group]) for group in groups])
     shares = np.array([np.average(right[group], weights=weights[group]) for group in groups])
@@ -149,7 +153,7 @@ def _fit_line(
     return tuple(given), tuple(float(pooled.x[a]) for a, _ in steps)
 
 
-_CHUNK: Final = 64  # images that are read, and then drawn, together
+_IMAGES_PER_CHUNK: Final = 64  # images that are read, and then drawn, together
 _MAX_BOXED: Final = 60  # pictures of a kind that boxes are fitted on: a long one has 20 MB of attention
 
 
@@ -243,8 +247,8 @@ def _read_kind(
     reader = reader.with_options(check=False)  # what it reads wrong counts, however wrong
     total = min(len(rows), limit or len(rows))
     most_boxed = len(seen.samples) + _MAX_BOXED
-    for start in range(0, total, _CHUNK):
-        places = range(start, min(start + _CHUNK, total))
+    for start in range(0, total, _IMAGES_PER_CHUNK):
+        places = range(start, min(start + _IMAGES_PER_CHUNK, total))
         readings = reader.read_many(rows.pixels(places, jobs=jobs), errors="return")
         found = {
             place: reading

@@ -45,6 +45,14 @@ _TURNS: Final = {  # what undoes each orientation of Exif; 1 is upright
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
+# where Pillow finds the rotation that a camera noted
+_NOTES_OF_ROTATION: Final = (
+    "exif",
+    "xmp",
+    "XML:com.adobe.xmp",
+    "Raw profile type exif",
+    "Raw profile type APP1",
+)
 
 ImageSource = Image.Image | NDArray[Any] | bytes | BinaryIO | str | os.PathLike[str]
 
@@ -213,7 +221,12 @@ def _upright(image: Image.Image) -> Image.Image:
         turn = _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
     except Exception:  # a damaged note about rotation does not make the image unreadable
         return image
-    return image if turn is None else image.transpose(turn)
+    if turn is None:
+        return image
+    turned = image.transpose(turn)
+    for note in _NOTES_OF_ROTATION:  # or opening the open image again would turn it again
+        turned.info.pop(note, None)
+    return turned
 
 
 def _from_array(array: NDArray[Any]) -> Image.Image:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from i2l.errors import require_extra
+from i2l.rendering import EMPTY, TOO_LARGE
 from i2l.rendering.photo import Warp
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ Pixels = npt.NDArray[np.uint8]
 Matrix = tuple[float, float, float, float, float, float]  # a b c d e f, as in PDF: (ax + cy + e, bx + dy + f)
 
 WHITE: Final = 255
-EMPTY, TOO_LARGE = "empty", "too-large"
 _MAX_PIXELS: Final = 1 << 26
 # pdfium puts glyphs on whole pixels. TeX's coordinates are thousandths of a point, at common dpi often exact
 # half pixels: moved by a trifle, no rounding error decides to which side such a glyph goes.

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from PIL import Image, ImageDraw
 
+from i2l.rendering import EMPTY, TOO_LARGE
 from i2l.rendering.boxes import find_boxes
 from i2l.rendering.camera import degrade
 from i2l.rendering.pdf_ink import Box
-from i2l.rendering.rasterize import EMPTY, TOO_LARGE, PageImage, Pixels, open_pdf, rasterize_page
+from i2l.rendering.rasterize import PageImage, Pixels, open_pdf, rasterize_page
 from i2l.rendering.styles import PAPER, Style
 from i2l.rendering.tex import compile_formulas
 

@@ -31,6 +31,7 @@ from types import ModuleType
 from typing import IO, Final
 
 from i2l.errors import MissingDependencyError, require_extra
+from i2l.rendering import TIMEOUT, TOO_LARGE
 from i2l.rendering.confine import confine, landlock_version, make_ruleset
 from i2l.rendering.isolation import SHELL, IsolationError, Reach, find_isolation, reach_of, start_bare
 
@@ -228,8 +229,6 @@ def _read(path: Path, max_bytes: int) -> bytes:
     with path.open("rb") as file:
         return file.read(max_bytes)
 
-
-TIMEOUT, TOO_LARGE = "timeout", "too-large"
 
 _DPI: Final = 300
 _MAX_PIXELS: Final = 1 << 26

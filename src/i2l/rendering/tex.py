@@ -25,6 +25,7 @@ from typing import Final
 
 from i2l.errors import I2LError
 from i2l.formulas import commands
+from i2l.rendering import REFUSED, TEX_ERROR, TIMEOUT, TOO_LARGE
 from i2l.rendering.isolation import IsolationError
 from i2l.rendering.sandbox import TexRunResult, run_pdflatex, try_pdfs
 from i2l.rendering.styles import PAPER, Style, preamble
@@ -295,8 +296,6 @@ def _harmless_names(style: Style, names: set[str]) -> set[str]:
         known.update({name: answers.get(name, "").startswith(("?", '\\mathchar"')) for name in new})
     return {name for name in names if known[name]}
 
-
-TEX_ERROR, TIMEOUT, TOO_LARGE, REFUSED = "tex-error", "timeout", "too-large", "refused"
 
 _EVENT: Final = r"^(?:NONCE:(begin|end|large) (\d{1,9})(?: (.*))?|! ?(.*))$"
 _UNKNOWN: Final = "Undefined control sequence."

@@ -1,6 +1,7 @@
-"""The application: what is wired to what. `create_app` is all that the command needs.
+"""The application and the server around it.
 
-The server itself: uvicorn around the application, until it is told to stop.
+`create_app` wires routes, queue, workers and limits together; `serve` runs it by uvicorn until it is told to
+stop.
 """
 
 import asyncio
@@ -42,7 +43,7 @@ from i2l.web.server_state import EXAMPLES, PAGE, ServeOptions, ServerState
 from i2l.web.uploads import UploadBudget
 from i2l.web.workers import Worker
 
-_NOBODY = 499  # nginx's number for a client that left; no one sees it but the metrics
+_CLIENT_LEFT_STATUS = 499  # nginx's number for a client that left; no one sees it but the metrics
 
 
 def create_app(options: ServeOptions) -> FastAPI:
@@ -136,7 +137,7 @@ def _add_problems(app: FastAPI) -> None:
 
     @app.exception_handler(ClientLeftError)
     async def on_left(_: Request, __: ClientLeftError) -> Response:
-        return Response(status_code=_NOBODY)
+        return Response(status_code=_CLIENT_LEFT_STATUS)
 
     @app.exception_handler(RequestValidationError)
     async def on_invalid(_: Request, error: RequestValidationError) -> Response:
@@ -189,7 +190,7 @@ class MetricsMiddleware:
             self._metrics.request_seconds.labels(path).observe(time.monotonic() - started)
 
 
-_BACKLOG: Final = 128  # connections that wait to be accepted; asyncio tries as many at a time
+_BACKLOG_CONNECTIONS: Final = 128  # connections that wait to be accepted; asyncio tries as many at a time
 
 
 def is_loopback(host: str) -> bool:
@@ -229,7 +230,7 @@ async def _run(options: ServeOptions, *, host: str, port: int, open_browser: boo
             app,
             http=LimitedProtocol.with_limits(options.connections),
             ws="none",
-            backlog=_BACKLOG,
+            backlog=_BACKLOG_CONNECTIONS,
             timeout_keep_alive=math.ceil(options.connections.wait_s),
             log_level="warning",
             server_header=False,
@@ -245,7 +246,7 @@ async def _run(options: ServeOptions, *, host: str, port: int, open_browser: boo
 
 
 def _written(host: str) -> str:
-    """Give a host as it stands in an address that can be opened."""
+    """Write a host as it stands in an address that can be opened."""
     if is_loopback(host):
         return "localhost" if host == "localhost" else "127.0.0.1" if ":" not in host else f"[{host}]"
     return {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(host, host)

@@ -1,12 +1,9 @@
-"""Requests that wait together are read together: a bounded queue, and one loop a worker that takes from it.
+"""From requests to readings: a bounded queue, batches for the workers, time limits, and counters of all that.
 
-Nobody waits for company: a worker that is free takes what is there, up to a full batch, and while it reads,
-the next ones gather. A worker that dies gives its batch back; its images are then read one by one, so that
-one which kills workers takes nobody with it.
-
-What the server counts, for Prometheus.
-
-From a request to readings: body, queue, time limit, and what to do when the client leaves.
+Requests that wait together are read together, but nobody waits for company: a worker that is free takes what
+is there, up to a full batch, and while it reads, the next ones gather. A worker that dies gives its batch
+back; its images are then read one by one, so that one which kills workers takes nobody with it. A request
+whose client leaves is dropped. The counters are for Prometheus.
 """
 
 import asyncio
@@ -50,13 +47,13 @@ class Metrics:
         self.restarts = Counter("i2l_worker_restarts", "Workers that were replaced.", registry=own)
 
     def render(self) -> bytes:
-        """Give the text that Prometheus reads."""
+        """Write the text that Prometheus reads."""
         return generate_latest(self._registry)
 
 
 MAX_ATTEMPTS: Final = 3  # the first with others, then alone
 _SLOWEST_RESTART_S: Final = 5.0
-_HOPEFUL: Final = 0.5  # of the time limit: who would wait longer is turned away at once
+_MAX_EXPECTED_SHARE: Final = 0.5  # of the time limit: who would wait longer is turned away at once
 _BATCH_SHARE: Final = 0.2  # of the time limit, that a batch may take
 _SMOOTHING: Final = 0.2  # of the running mean of seconds an image
 
@@ -150,7 +147,7 @@ class Batcher:
         """
         self._drop_cancelled()
         no_room = len(self._queue) + len(images) > self._queue_size
-        if no_room or self._expected_s() > _HOPEFUL * self._timeout_s:
+        if no_room or self._expected_s() > _MAX_EXPECTED_SHARE * self._timeout_s:
             raise ProblemError(
                 "busy",
                 f"{len(self._queue)} images wait already. Try again in a moment, or with fewer at once.",
@@ -165,7 +162,7 @@ class Batcher:
         return [entry.answer for entry in entries]
 
     def _expected_s(self) -> float:
-        """Give how long until all that is here is read: 0 before anything was, and if nothing is here."""
+        """Estimate how long until all that waits is read: 0 if nothing waits, or nothing was read yet."""
         ahead = len(self._queue) + self._with_workers
         return self._seconds_an_image * ahead / max(1, len(self._ready))
 
@@ -252,7 +249,7 @@ class Batcher:
         return batch
 
     def _largest_batch(self) -> int:
-        """Give how many images to read together: as many as allowed, unless that takes too long."""
+        """Say how many images to read together: as many as allowed, unless that takes too long."""
         if not self._seconds_an_image:
             return self._max_batch
         in_time = int(_BATCH_SHARE * self._timeout_s / self._seconds_an_image)

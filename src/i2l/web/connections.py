@@ -1,11 +1,10 @@
-"""What a connection may cost before anybody has shown a token: bytes of a head, time, and places.
+"""What a connection may cost before anybody has shown a token: bytes of a head, time, places, lines of log.
 
 uvicorn reads heads of any length for as long as a client likes, from as many clients as there are file
 handles. `LimitedProtocol` is its protocol with an end to each of these. Places are given up by those who keep
 the server waiting longest: a client that sends its request at once is answered, however many others have
-sent half of one.
-
-A log that strangers cannot fill: of one kind of message only a few a minute are written.
+sent half of one. Of one kind of message only a few a minute are written to the log, so strangers cannot fill
+it.
 """
 
 import asyncio
@@ -63,7 +62,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     @classmethod
     def with_limits(cls, limits: ConnectionLimits) -> type[Self]:
-        """Give the protocol of one server, whose connections know of each other."""
+        """Make the protocol of one server, whose connections know of each other."""
         return type(cls.__name__, (cls,), {"limits": limits, "waiting": {}})
 
     def __init__(
@@ -97,7 +96,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._wait_for_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give the place back."""
+        """Give up the place, so that another connection can have it."""
         self._stop_waiting()
         self.waiting.pop(self, None)
         super().connection_lost(exc)

@@ -72,7 +72,7 @@ def _body(model: type[schemas.ReadOptions], field: str, schema: dict[str, Any]) 
 
 @asynccontextmanager
 async def _uploaded(request: Request, *, max_bytes: int) -> AsyncIterator[bytes]:
-    """Give the body of a request, whose bytes count until it is answered."""
+    """Read the body of a request, whose bytes count until it is answered."""
     state = _state(request)
     size = declared_bytes(request, max_bytes=max_bytes)
     with state.budget.upload() as take:
@@ -158,7 +158,7 @@ async def latex(request: Request) -> dict[str, str]:
 
 @api_router.get("/models", response_model=schemas.ModelList, response_model_exclude_none=True)
 async def models(request: Request) -> dict[str, Any]:
-    """Give the model that reads here, and the others in the box."""
+    """Describe the model that reads here, and the others in the box."""
     loaded = _state(request).batcher.description
     others = [name for name in bundled_models() if name != loaded["name"]]
     return {"models": [{**loaded, "loaded": True}, *({"name": name, "loaded": False} for name in others)]}
@@ -166,7 +166,7 @@ async def models(request: Request) -> dict[str, Any]:
 
 @api_router.get("/examples", response_model=list[schemas.Example])
 async def examples() -> list[dict[str, str]]:
-    """Give pictures to try."""
+    """List pictures to try."""
     return [
         {"name": path.stem.partition("-")[2].replace("-", " ").capitalize(), "url": f"/examples/{path.name}"}
         for path in sorted(EXAMPLES.glob("*.png"))
@@ -194,5 +194,5 @@ async def ready(request: Request) -> dict[str, str]:
     responses={200: {"content": {"text/plain": {}}}, **_problems(401)},
 )
 async def metrics(request: Request) -> Response:
-    """Give the counters, for Prometheus."""
+    """Return the counters, for Prometheus."""
     return Response(_state(request).metrics.render(), media_type="text/plain; version=0.0.4")

@@ -1,6 +1,6 @@
-"""Who may ask, and what a browser may do with the answers.
+"""Who may ask, what a browser may do with the answers, and how a refusal is said.
 
-Everything that can go wrong with a request, as problem+json (RFC 9457): what happened and what to do.
+Everything that can go wrong with a request is a problem+json (RFC 9457): what happened, and what to do.
 """
 
 import hmac
@@ -50,7 +50,7 @@ class ProblemError(Exception):
         self.status, self.title = TITLES[kind]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON values."""
+        """Return the problem as JSON values."""
         return {
             "type": f"/docs#{self.kind}",
             "title": self.title,
@@ -59,7 +59,7 @@ class ProblemError(Exception):
         }
 
     def response(self) -> JSONResponse:
-        """Give it as an answer."""
+        """Return the problem as an HTTP answer."""
         return problem_response(self.to_dict(), self.headers)
 
 
@@ -74,7 +74,7 @@ def problem_response(content: Mapping[str, Any], headers: Mapping[str, str] | No
 
 
 def plain_problem(status: int, detail: str | None = None) -> dict[str, Any]:
-    """Give a problem that its status explains, such as 404."""
+    """Make a problem that its status explains, such as 404."""
     title = HTTPStatus(status).phrase
     return {"type": "about:blank", "title": title, "status": status, "detail": detail or title}
 

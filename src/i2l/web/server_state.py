@@ -1,4 +1,4 @@
-"""How to serve, and what the routes share."""
+"""What the parts of the server share: the options it was started with, its queue, its limits."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field

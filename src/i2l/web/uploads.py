@@ -40,7 +40,7 @@ class UploadBudget:
 
     @contextmanager
     def upload(self) -> Iterator[Callable[[int], None]]:
-        """Give a function that takes bytes out of the budget until the request is answered.
+        """Yield a function that takes bytes out of the budget until the request is answered.
 
         The function raises ProblemError if there are not as many left.
         """
@@ -64,7 +64,7 @@ class UploadBudget:
 
 
 def declared_bytes(request: Request, *, max_bytes: int) -> int:
-    """Give how long the body will be at most, as JSON if it is JSON.
+    """Say how long the body may be at most; JSON may be longer, as it holds base64.
 
     Raises:
         ProblemError: if that is too long, or not said as a number.
@@ -112,7 +112,7 @@ async def read_body(
 
 
 async def one_image(request: Request, body: bytes, query: ReadOptions) -> tuple[bytes, ReadOptions]:
-    """Give the image of a request and its options.
+    """Read the image of a request and its options.
 
     Raises:
         ProblemError: if there is no image in it, or an option is wrong.
@@ -136,7 +136,7 @@ async def one_image(request: Request, body: bytes, query: ReadOptions) -> tuple[
 async def several_images(
     request: Request, body: bytes, query: ReadOptions
 ) -> tuple[list[bytes | ProblemError], ReadOptions]:
-    """Give the images of a request, or what is wrong with one, and the options for all of them.
+    """Read the images of a request, or what is wrong with one, and the options for all of them.
 
     Raises:
         ProblemError: if there is no image at all, or an option is wrong.
@@ -183,7 +183,7 @@ def _content_type(request: Request) -> str:
 
 
 def parse_json(body: bytes, model: type[Content], query: ReadOptions | None = None) -> Content:
-    """Give the content of a JSON body, over what the query says.
+    """Read a JSON body; what it says goes before what the query says.
 
     Raises:
         ProblemError: if it is not JSON, or not as described.

@@ -1,8 +1,7 @@
 """One worker process as the server sees it: started, given batches, killed, started again.
 
-How the server and its workers talk: a length, a JSON header, and then as many bytes as the header says.
-
-JSON and not pickle: a worker opens files of strangers, and what it says back must not be able to run.
+Server and worker talk in frames: a length, a JSON header, and as many bytes as the header says. JSON and not
+pickle: a worker opens files of strangers, and what it says back must not be able to run.
 """
 
 import asyncio
@@ -19,7 +18,7 @@ _LENGTH: Final = struct.Struct(">I")
 
 
 def pack_frame(header: dict[str, Any], blobs: list[bytes] | None = None) -> bytes:
-    """Give a frame; the header gets the sizes of what follows it."""
+    """Write a frame; the header gets the sizes of what follows it."""
     text = json.dumps({**header, "sizes": [len(blob) for blob in blobs or []]}).encode()
     return b"".join((_LENGTH.pack(len(text)), text, *(blobs or [])))
 
