@@ -60,17 +60,29 @@ def to_asciimath(row: Row) -> str:
 
 def _row(row: Row) -> str:
     """Write items side by side."""
-    paired = _pairs_of_brackets(row.items)
+    partners = _partners(row.items)
     pieces: list[str] = []
+    starts: dict[int, int] = {}  # of each opening bracket, among the pieces
     for place, item in enumerate(row.items):
-        written = _item(item, paired=place in paired)
+        written = _item(item, paired=place in partners)
         if not written:
             continue
         previous = row.items[place - 1] if place else None
         if isinstance(item, to.Fraction) and _takes_argument(previous):
             written = f"{{: {written} :}}"  # else only what is above the line would be the function's argument
+        if partners.get(place, place) > place:
+            starts[place] = len(pieces)
+        elif partners.get(place, place) < place:
+            start = starts[partners[place]] + 1
+            pieces[start:] = [_no_matrix(" ".join(pieces[start:]))]
         pieces.append(written)
-    return " ".join(pieces)
+    return " ".join(filter(None, pieces))
+
+
+def _no_matrix(body: str) -> str:
+    """Keep brackets in brackets, such as `((1, 0))`, from being taken for the rows of a matrix."""
+    rows = body[:1] in ("(", "[") and body[-1:] in (")", "]") and "," in body
+    return f"{body} {_NOTHING}" if rows else body
 
 
 def _takes_argument(item: Item | None) -> bool:
@@ -82,7 +94,8 @@ def _takes_argument(item: Item | None) -> bool:
 
 def _group(item: Item) -> str:
     """Write an argument, in parentheses that the reader takes away."""
-    return f"({_row(Row(to.items_of(item))) or _NOTHING})"
+    body = _no_matrix(_row(Row(to.items_of(item)))) or _NOTHING
+    return f"( {body} )" if body[0] == ":" or body[-1] == ":" else f"({body})"  # `(:` is an angle bracket
 
 
 def _item(item: Item, *, paired: bool = True) -> str:
@@ -176,7 +189,7 @@ def _scripts(node: to.Scripts, *, paired: bool) -> str:
             written = f"underset{_group(node.sub)}({written})"
         return written if sup is None else f"overset{_group(sup)}({written})"
     written = _NOTHING if to.is_blank(base) else _item(base, paired=paired)
-    if natural and not over:
+    if (natural and not over) or isinstance(base, to.Scripts | to.Fraction):
         written = f"{{: {written} :}}"
     if node.sub is not None:
         written += f"_{_group(node.sub)}"
@@ -209,7 +222,7 @@ def _fenced(node: to.Fenced) -> str:
     body = _row(node.parts[0])
     for middle, part in zip(node.middles, node.parts[1:], strict=True):
         body += f" {_sign(to.Sign(middle), paired=False) if middle else ''} {_row(part)}"
-    return _between(node.left, body or _NOTHING, node.right)
+    return _between(node.left, _no_matrix(body) or _NOTHING, node.right)
 
 
 def _between(left: str, body: str, right: str) -> str:
@@ -252,12 +265,12 @@ def _table(table: to.Table, left: str, right: str) -> str:
 def _cell(cell: Row) -> str:
     written = _row(cell)
     commas = any(isinstance(item, to.Sign) and item.text == "," for item in cell.items)
-    return f"{{: {written} :}}" if commas or not written else written
+    return f"{{: {_no_matrix(written)} :}}" if commas else written
 
 
-def _pairs_of_brackets(items: list[Item]) -> set[int]:
-    """Find the brackets that have a partner in the same row."""
-    paired: set[int] = set(range(len(items)))
+def _partners(items: list[Item]) -> dict[int, int]:
+    """Give for each bracket the place of its partner in the same row, if it has one."""
+    partners: dict[int, int] = {}
     opened: list[int] = []
     for place, item in enumerate(items):
         sign = item.base if isinstance(item, to.Scripts) else item
@@ -266,7 +279,6 @@ def _pairs_of_brackets(items: list[Item]) -> set[int]:
         if sign.text in "([{⟨" and sign is item:
             opened.append(place)
         elif sign.text in ")]}⟩" and opened:
-            opened.pop()
-        else:
-            paired.discard(place)
-    return paired - set(opened)
+            start = opened.pop()
+            partners |= {start: place, place: start}
+    return partners

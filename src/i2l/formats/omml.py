@@ -1,6 +1,7 @@
 """Office Math (OMML), the formulas of Word, and the smallest Word document that holds one or several."""
 
 import io
+import re
 import zipfile
 from collections.abc import Iterable
 from html import escape
@@ -15,6 +16,9 @@ _MATH: Final = "http://schemas.openxmlformats.org/officeDocument/2006/math"
 _WORD: Final = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _NAMESPACES: Final = f'xmlns:m="{_MATH}" xmlns:w="{_WORD}"'
 _FONT: Final = '<w:rPr><w:rFonts w:ascii="Cambria Math" w:hAnsi="Cambria Math"/></w:rPr>'
+_RUN: Final = f'<m:r>{_FONT}<m:t xml:space="preserve">'
+_ALIKE: Final = re.compile(f"({_RUN})((?:[^<]*</m:t></m:r>{_RUN})+[^<]*)</m:t></m:r>")
+_BETWEEN: Final = re.compile(f"</m:t></m:r>{_RUN}")
 _SCRIPTS: Final = {
     **{"cal": "script", "scr": "script", "frak": "fraktur", "bb": "double-struck", "sf": "sans-serif"},
     "tt": "monospace",
@@ -37,7 +41,7 @@ def to_omml(row: Row) -> str:
     Raises:
         FormatError: for what Word cannot say.
     """
-    return f"<m:oMath {_NAMESPACES}>{_row(row)}</m:oMath>"
+    return f"<m:oMath {_NAMESPACES}>{_formula(row)}</m:oMath>"
 
 
 def write_docx(formulas: Iterable[Row]) -> bytes:
@@ -47,7 +51,7 @@ def write_docx(formulas: Iterable[Row]) -> bytes:
         FormatError: for what Word cannot say.
     """
     displays = "".join(
-        f"<w:p><m:oMathPara><m:oMath>{_row(row)}</m:oMath></m:oMathPara></w:p>" for row in formulas
+        f"<w:p><m:oMathPara><m:oMath>{_formula(row)}</m:oMath></m:oMathPara></w:p>" for row in formulas
     )
     parts = {
         "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
@@ -67,6 +71,11 @@ def write_docx(formulas: Iterable[Row]) -> bytes:
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n{content}')
     return file.getvalue()
+
+
+def _formula(row: Row) -> str:
+    """Write a formula, signs that look alike in one run."""
+    return _ALIKE.sub(lambda runs: runs[1] + _BETWEEN.sub("", runs[2]) + "</m:t></m:r>", _row(row))
 
 
 def _element(name: str, *parts: str, properties: dict[str, str] | None = None) -> str:

@@ -4,6 +4,7 @@ Scripts are written with the raised and lowered characters of Unicode where all 
 `^(...)` and `_(...)`; what is more than one sign stands in parentheses where it is above or below a line.
 """
 
+import re
 from typing import Final
 
 from i2l.formats import layout as to
@@ -26,6 +27,10 @@ _PRIMES: Final = {1: "′", 2: "″", 3: "‴", 4: "⁗"}
 _ROOTS: Final = {"2": "√", "3": "∛", "4": "∜"}
 _LINES: Final = {r"\overline": "¯", r"\widebar": "¯", r"\underline": "▁", r"\underbar": "▁"}
 _ENCLOSED: Final = {"box": "▭", "up": "╱", "down": "╲", "cross": "╳"}
+_AFTER_OPENING: Final = re.compile(r"(?<=[(\[{⟨]) +")
+_BEFORE_CLOSING: Final = re.compile(r" +(?=[)\]}⟩,;])")
+_FUNCTION_BRACKET: Final = re.compile(r"(?<=[^\W\d_])([^\W\d_]) \(")
+_SPACES: Final = re.compile(" {2,}")
 _SLASH: Final = "∕"  # that stands on the line; the usual one makes a fraction
 _LINED_UP: Final = to.ALIGNED | {"gathered", "cases", "dcases", "rcases", "substack", "subarray"}
 
@@ -36,68 +41,46 @@ def to_plain_text(row: Row) -> str:
     Raises:
         FormatError: for what plain text cannot say.
     """
-    return " ".join(_row(row).split())
+    return _row(row)
 
 
 def _row(row: Row) -> str:
-    """Write items side by side, with a space around relations and between words."""
+    """Write items side by side, with a space around relations, fractions and words."""
     written = ""
     before: Item | None = None
     for item in row.items:
         piece = _item(item)
-        if not piece:
-            continue
-        if written and (_is_apart(item, before) or _would_touch(written, piece, before, item)):
-            written += " "
-        written += piece
-        before = item
-    return written
+        base = item.base if isinstance(item, to.Scripts) else item
+        if isinstance(base, to.Sign) and (base.kind == "rel" or (base.kind == "bin" and _adds(before))):
+            piece = f" {piece} "
+        elif isinstance(base, to.Sign) and base.kind == "punct":
+            piece = f"{piece} "
+        elif isinstance(base, to.Fraction | to.Stretched) or (isinstance(base, to.Word) and base.role != "text"):
+            piece = f" {piece} "
+        if piece:
+            written += piece
+            before = item
+    return _close(written)
 
 
-def _is_apart(item: Item, before: Item | None) -> bool:
-    """Whether a space belongs between two items."""
-    for one, other in ((item, before), (before, item)):
-        sign = one.base if isinstance(one, to.Scripts) else one
-        if not isinstance(sign, to.Sign):
-            continue
-        if sign.kind == "rel" and not sign.size:
-            return not (isinstance(other, to.Sign) and other.kind in ("open", "close") and one is before and False)
-        if sign.kind == "bin" and _is_binary(item if one is item else None, before):
-            return True
-        if sign.kind == "punct" and one is before:
-            return True
-    return False
+def _close(written: str) -> str:
+    """Take away spaces inside of brackets, and before a bracket that belongs to a function."""
+    inside = _AFTER_OPENING.sub("", _BEFORE_CLOSING.sub("", written))
+    return _FUNCTION_BRACKET.sub(r"\1(", _SPACES.sub(" ", inside)).strip(" ")
 
 
-def _is_binary(item: Item | None, before: Item | None) -> bool:
+def _adds(before: Item | None) -> bool:
     """Whether a sign such as + has something to its left that it adds to."""
-    if item is None:
-        return False
     sign = before.base if isinstance(before, to.Scripts) else before
     return before is not None and not (
         isinstance(sign, to.Sign) and sign.kind in ("open", "rel", "bin", "punct", "large")
     )
 
 
-def _would_touch(written: str, piece: str, before: Item | None, item: Item) -> bool:
-    """Whether two items would be read as one without a space."""
-    for one in (before, item):
-        base = one.base if isinstance(one, to.Scripts) else one
-        if isinstance(base, to.Fraction | to.Stretched) or (isinstance(base, to.Fraction)):
-            return (written[-1].isalnum() or written[-1] in ")]") or (piece[0].isalnum() or piece[0] in "([√")
-        if isinstance(base, to.Word) and base.role != "text" and (written[-1].isalnum() and piece[0].isalnum()):
-            return True
-        if isinstance(one, to.Scripts) and one is before and (one.sub or one.sup):
-            if written[-1].isalnum() and written[-1] not in RAISED.values() and written[-1] not in LOWERED.values():
-                return piece[0].isalnum() or piece[0] == "("
-            return written[-1] == ")" and piece[0] == "("
-    return False
-
-
 def _item(item: Item) -> str:
     match item:
         case to.Sign(text, _, font, bold):
-            if text == "/" and not item.size:
+            if text == "/":
                 return _SLASH
             plain = not bold and font in ("", "rm", "it")
             return text if plain else in_alphabet(text[0], font, bold=bold) + text[1:]
@@ -121,8 +104,8 @@ def _item(item: Item) -> str:
         case to.Fenced(left, parts, middles, right):
             inner = _row(parts[0])
             for middle, part in zip(middles, parts[1:], strict=True):
-                inner += f" {middle} {_row(part)}"
-            return f"{left}{inner.strip()}{right}"
+                inner += f" {_fence(middle)} {_row(part)}"
+            return _fence(left) + inner + _fence(right)
         case to.Accent():
             return _accent(item)
         case to.Stretched(text):
@@ -137,19 +120,25 @@ def _item(item: Item) -> str:
             return _table(item)
 
 
+def _fence(text: str) -> str:
+    return _SLASH if text == "/" else text
+
+
 def _operand(item: Item) -> str:
     """Write what stands above or below a line: one sign bare, anything else in parentheses."""
     inner = to.unwrapped(item)
-    written = _row(Row(to.items_of(inner))).strip()
-    bare = isinstance(inner, to.Number | to.Word) or (isinstance(inner, to.Sign) and inner.kind == "ord")
+    written = _row(Row(to.items_of(inner)))
+    bare = isinstance(inner, to.Number) or (isinstance(inner, to.Sign) and inner.text not in "()〖〗")
     return written if bare and " " not in written else f"({written})"
 
 
 def _scripts(node: to.Scripts) -> str:
     base = to.unwrapped(node.base)
     written = _item(base)
-    if isinstance(base, Row) and len(base.items) > 1:
-        written = f"({written})" if False else f"〖{written}〗"
+    if isinstance(base, to.Scripts | to.Fraction) or (isinstance(base, Row) and len(base.items) > 1):
+        written = f"〖{written}〗"
+    if not written:
+        written = " "  # so that the script does not go to what stands before
     written += _PRIMES.get(node.primes, "′" * node.primes)
     over = node.placement == "over" and not limits_by_nature(base) and not isinstance(base, to.Accent)
     if over:

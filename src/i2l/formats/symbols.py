@@ -134,6 +134,7 @@ SIGNS: Final[dict[str, tuple[str, str]]] = (
     | {sign: (sign, "ord") for sign in "/|.@`\""}
 )
 
+RELATIONS: Final = frozenset(sign for sign, kind in SIGNS.values() if kind == "rel")
 # Commands that draw a sign in text too.
 TEXT_SIGNS: Final = frozenset(
     rf"\\{name}" for name in "AA aa L l O o ae AE oe OE ss i j S P pounds copyright dots ldots lq".split()

@@ -9,6 +9,7 @@ from typing import Final
 from i2l.formats import layout as to
 from i2l.formats.layout import FormatError, Item, Row
 from i2l.formats.mathml import limits_by_nature
+from i2l.formats.symbols import RELATIONS
 
 _NAME: Final = "Typst"
 
@@ -30,7 +31,7 @@ NAMES: Final = _pairs(
     ≠ !=  ≪ <<  ≫ >>  ≡ equiv  ∼ ~  ≃ tilde.eq  ≈ approx  ≅ tilde.equiv  ∝ prop  ∈ in  ∉ in.not
     ∋ in.rev  ⊂ subset  ⊃ supset  ⊆ subset.eq  ⊇ supset.eq  ∪ union  ∩ inter  ∅ nothing  ∀ forall
     ∃ exists  ¬ not  ∧ and  ∨ or  ⊗ times.o  ⊕ plus.o  → ->  ← <-  ↔ <->  ⇒ =>  ⇐ arrow.l.double  ⇔ <=>
-    ↦ |->  ⟶ -->  ⟹ ==>  ⟺ <==>  ⟵ <--  … dots.h  ⋯ dots.c  ⋮ dots.v  ⋱ dots.down  ℓ ell  ℏ planck
+    ↦ |->  ⟶ -->  ⟹ ==>  ⟺ <==>  ⟵ <--  … dots.h  ⋯ dots.c  ⋮ dots.v  ⋱ dots.down  ℓ ell
     † dagger  ‡ dagger.double  ⟂ perp  ∥ parallel  ⟨ chevron.l  ⟩ chevron.r  ‖ bar.v.double  ≔ :=  ℵ aleph
     ⋃ union.big  ⋂ inter.big  ⨁ plus.o.big  ⨂ times.o.big  ′ prime  ∣ divides
     """
@@ -178,13 +179,13 @@ class _Printer:
             if note is not None and other is None:
                 return self.call(_ACCENTS[base.command], base.body, note)
         over = node.placement == "over"
-        relation = isinstance(base, to.Stretched) or (isinstance(base, to.Sign) and base.kind == "rel")
+        relation = isinstance(base, to.Stretched) or (isinstance(base, to.Sign) and base.text in RELATIONS)
         if to.is_blank(base):
             written = EMPTY
         elif over:
             natural = limits_by_nature(base) or relation
             written = self.item(base) if natural else self.call("limits", base)
-        elif isinstance(base, Row) or relation or (node.placement == "side" and limits_by_nature(base)):
+        elif isinstance(base, Row | to.Scripts) or relation or (node.placement == "side" and limits_by_nature(base)):
             written = self.call("scripts", base)
         else:
             written = self.item(base, bare=bare)
@@ -225,6 +226,11 @@ class _Printer:
         inner = to.unwrapped(node.parts[0])
         if isinstance(inner, to.Table) and len(node.parts) == 1 and inner.environment in ("matrix", "array"):
             return self.matrix(inner, (node.left, node.right))
+        if not node.middles and node.left + node.right in ("()", "[]", "{}", "(]", "[)"):
+            inside, self.inside = self.inside, 0  # Typst stretches a pair by itself
+            written = f"{node.left}{self.row(node.parts[0])}{node.right}"
+            self.inside = inside
+            return written
         self.inside += 1
         pieces = [self.fence(node.left), self.row(node.parts[0])]
         for middle, part in zip(node.middles, node.parts[1:], strict=True):
@@ -280,7 +286,7 @@ class _Printer:
             options.append(_augment(table))
         if table.environment in to.ALIGNED:
             options.append("column-gap: #0em")
-        written = "; ".join(", ".join(cell or EMPTY for cell in row) for row in rows)
+        written = " ; ".join(", ".join(cell or EMPTY for cell in row) for row in rows)
         return f"mat({', '.join([*options, written])})"
 
 
