@@ -65,6 +65,8 @@ def scripts(base: list[Any], sub: list[Any] | None, sup: list[Any] | None, *, ov
             if (last[2] is None or below is None) and (last[3] is None or above is None):
                 return [*base[:-1], ("scripts", last[1], last[2] or below, last[3] or above, False)]
         return [*base[:-1], ("scripts", last, below, above, False)]
+    if above == (".", "."):  # as MathJax draws it
+        above = ("¨",)
     if above is not None and below is None and len(above) == 1 and above[0] in _MARKS:
         return [accent(base, above[0], under=False)]
     if below is not None and above is None and len(below) == 1 and below[0] in _MARKS:
@@ -572,12 +574,18 @@ def without_word_limits(form: Any) -> Any:  # noqa: ANN401
 def as_asciimath_shows(form: Any) -> Any:  # noqa: ANN401
     """Give a form as AsciiMath shows it: primes on the line, dots one by one, its own two epsilons."""
     if isinstance(form, str):
+        if "\u0338" in unicodedata.normalize("NFD", form) and form[0].isalpha():
+            return ("up", *as_asciimath_shows(form[0]))
         return {"ϵ": "ε", "ε": "ɛ"}.get(form, form)
     if not isinstance(form, tuple | list):
         return form
     if form and form[0] == "scripts" and form[2] is None and form[3] and set(form[3]) == {"′"}:
         base = form[1] if isinstance(form[1], tuple) and form[4] else (form[1],)
         return ("several", *map(as_asciimath_shows, base), *form[3])
+    if form and form[0] == "scripts" and not form[4]:
+        base = as_asciimath_shows(form[1])
+        if isinstance(base, tuple) and base[0] == "several":
+            return ("several", *base[1:-1], ("scripts", base[-1], *map(as_asciimath_shows, form[2:])))
     flat: list[Any] = []
     for part in form:
         changed = as_asciimath_shows(part)

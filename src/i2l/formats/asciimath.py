@@ -142,12 +142,10 @@ def _sign(sign: to.Sign, *, paired: bool) -> str:
         return f'"{text}"'
     if text == "|":
         return ":|:"
-    if text == '"':
-        return "''"
-    if "\u0338" in text and text[0].isalpha():
+    if text in '"@`':
+        return "”" if text == '"' else f'"{text}"'  # AsciiMath has other uses for these
+    if "\u0338" in text and sign.kind == "ord":
         return f"cancel({_in_font(NAMES.get(text[0], text[0]), sign.font, sign.bold)})"
-    if text == "{":
-        return "{"
     return _in_font(NAMES.get(text, text), sign.font, sign.bold, letter=text.isascii())
 
 
@@ -191,6 +189,8 @@ def _scripts(node: to.Scripts, *, paired: bool) -> str:
     written = _NOTHING if to.is_blank(base) else _item(base, paired=paired)
     if (natural and not over) or isinstance(base, to.Scripts | to.Fraction):
         written = f"{{: {written} :}}"
+    if written[-1] in "_^":
+        written += " "  # these spell other signs if they touch
     if node.sub is not None:
         written += f"_{_group(node.sub)}"
     return written if sup is None else f"{written}^{_group(sup)}"

@@ -104,6 +104,13 @@ class _State:
     bold: bool = False
 
 
+_PRIMES: Final = frozenset([r"\prime", "'"])
+
+
+def _is_prime_group(node: Node) -> bool:
+    return isinstance(node, Group) and bool(node.items) and all(_name(item) in _PRIMES for item in node.items)
+
+
 def _name(node: Node | None) -> str:
     return node.text if isinstance(node, Symbol) else node.name if isinstance(node, Command) else ""
 
@@ -267,8 +274,13 @@ class _Translator:
         if node is None:
             return 0, None
         nodes = node.items if isinstance(node, Group) else [node]
+        while len(nodes) == 1 and isinstance(inner := nodes[0], Scripts) and inner.base is None and inner.sub is None:
+            assert inner.sup is not None  # the prime of `x^{^{\prime}}`, which nobody wants raised twice
+            if _name(inner.sup) not in _PRIMES and not _is_prime_group(inner.sup):
+                break
+            nodes = inner.sup.items if isinstance(inner.sup, Group) else [inner.sup]
         primes = 0
-        while primes < len(nodes) and _name(nodes[primes]) == r"\prime":
+        while primes < len(nodes) and _name(nodes[primes]) in _PRIMES:
             primes += 1
         rest = nodes[primes:]
         if rest and isinstance(rest[0], Scripts) and _name(rest[0].base) == r"\prime":
@@ -563,7 +575,7 @@ def _struck(items: list[Item]) -> list[Item]:
         if room < _OVERPRINT_EM and any(isinstance(one, Sign) and one.text == "/" for one in pair):
             slashed = item if isinstance(following, Sign) and following.text == "/" else following
             bare = slashed.base if isinstance(slashed, to.Scripts) else slashed
-            if isinstance(bare, Sign) and bare.text.isalpha():
+            if isinstance(bare, Sign) and bare.kind == "ord" and bare.text != "/":
                 sign: Item = replace(bare, text=bare.text + "\u0338")
                 struck.append(replace(slashed, base=sign) if isinstance(slashed, to.Scripts) else sign)
                 place = end + 1
