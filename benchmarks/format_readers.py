@@ -456,6 +456,8 @@ class _PlainReader:
 
     def atom(self) -> Any:  # noqa: ANN401
         sign = self.take()
+        if sign == "\\" and self.peek() == "_":
+            return self.take()
         if sign in "■█":
             return ("several", *self.rows())
         if sign in "√∛∜":
@@ -535,7 +537,7 @@ class _PlainReader:
         if sub is None and sup is None:
             return base
         signs = self.flat([base])
-        if len(signs) == 1 and (signs[0] in _LARGE or (isinstance(signs[0], tuple) and signs[0][:2] == ("accent", "brace"))):
+        if len(signs) == 1 and isinstance(signs[0], tuple) and signs[0][:2] == ("accent", "brace"):
             over = True
         return ("several", *scripts(signs, sub, sup, over=over))
 
@@ -548,22 +550,23 @@ class _PlainReader:
 
 def form_of_plain(text: str) -> list[Any]:
     """Give the form of plain text."""
-    reader = _PlainReader(unicodedata.normalize("NFD", text))
+    reader = _PlainReader(text)
     return reader.flat(reader.until(""))
 
 
-def without_word_limits(form: Any) -> Any:  # noqa: ANN401
-    """Forget whether scripts stand below a word, which plain text does not show."""
+def without_limits(form: Any) -> Any:  # noqa: ANN401
+    """Forget whether scripts stand below a word or a large operator, which plain text does not show."""
     if not isinstance(form, tuple | list):
         return form
     if form and form[0] == "scripts" and len(form) == 5 and form[4] and isinstance(form[1], tuple):
-        base = [without_word_limits(sign) for sign in form[1]]
-        if len(base) > 1 and all(isinstance(sign, str) and sign.isalpha() for sign in base):
-            rest = tuple(without_word_limits(part) for part in form[2:4])
+        base = [without_limits(sign) for sign in form[1]]
+        letters = base[0][3] if isinstance(base[0], tuple) and base[0][:2] != ("accent", "brace") else base
+        if letters and all(isinstance(sign, str) and (sign.isalpha() or sign in _LARGE) for sign in letters):
+            rest = tuple(without_limits(part) for part in form[2:4])
             return ("several", *base[:-1], ("scripts", base[-1], *rest, False))
     flat: list[Any] = []
     for part in form:
-        changed = without_word_limits(part)
+        changed = without_limits(part)
         if isinstance(changed, tuple) and changed and changed[0] == "several":
             flat += changed[1:]
         else:

@@ -114,14 +114,14 @@ def read_asciimath(texts: list[str], folder: Path) -> Iterator[Form | str]:
 def read_plain(texts: list[str]) -> Iterator[Form | str]:
     """Read plain text."""
     for text in texts:
-        yield readers.without_word_limits(readers.form_of_plain(text))
+        yield readers.without_limits(readers.form_of_plain(text))
 
 
 def expected(layout: Row, output: TextFormat) -> Form:
     """Give the form that a format should give back."""
     form = readers.form_of_layout(layout, fonts=output in ("mathml", "omml"))
     if output == "unicode":
-        return list(readers.without_word_limits(form))
+        return list(readers.without_limits(form))
     return list(readers.as_asciimath_shows(form)) if output == "asciimath" else form
 
 

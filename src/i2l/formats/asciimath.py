@@ -142,7 +142,7 @@ def _sign(sign: to.Sign, *, paired: bool) -> str:
         return f'"{text}"'
     if text == "|":
         return ":|:"
-    if text in '"@`':
+    if text in '"@`_^':
         return "”" if text == '"' else f'"{text}"'  # AsciiMath has other uses for these
     if "\u0338" in text and sign.kind == "ord":
         return f"cancel({_in_font(NAMES.get(text[0], text[0]), sign.font, sign.bold)})"

@@ -80,8 +80,8 @@ def _adds(before: Item | None) -> bool:
 def _item(item: Item) -> str:
     match item:
         case to.Sign(text, _, font, bold):
-            if text == "/":
-                return _SLASH
+            if text in ("/", "_"):
+                return _SLASH if text == "/" else r"\_"
             plain = not bold and font in ("", "rm", "it")
             return text if plain else in_alphabet(text[0], font, bold=bold) + text[1:]
         case to.Number(text, font, bold):

@@ -137,7 +137,7 @@ SIGNS: Final[dict[str, tuple[str, str]]] = (
 RELATIONS: Final = frozenset(sign for sign, kind in SIGNS.values() if kind == "rel")
 # Commands that draw a sign in text too.
 TEXT_SIGNS: Final = frozenset(
-    rf"\\{name}" for name in "AA aa L l O o ae AE oe OE ss i j S P pounds copyright dots ldots lq".split()
+    f"\\{name}" for name in "AA aa L l O o ae AE oe OE ss i j S P pounds copyright dots ldots lq".split()
 )
 
 # Marks above and below: the combining character, and the one that stands alone in MathML and Word.

@@ -170,7 +170,7 @@ class _Translator:
             case Array():
                 return self.array(node, state)
             case Text(symbols=letters):
-                return Row(read_text(letters, Word("", "text")))
+                return Row(read_text(letters, Word("", "text"), self.inner))
             case Length():
                 return Row()
 
@@ -386,8 +386,12 @@ class _Translator:
         assert isinstance(argument, Text)
         font = {r"\textit": "it", r"\emph": "it", r"\textsl": "it", r"\textsf": "sf", r"\texttt": "tt"}
         style = Word("", "text", font.get(node.name, "rm"), node.name == r"\textbf")
-        words = Row(read_text(argument.symbols, style))
+        words = Row(read_text(argument.symbols, style, self.inner))
         return to.Enclosed(words, "box") if node.name == r"\fbox" else words
+
+    def inner(self, latex: str) -> list[Item]:
+        """Read a formula inside of text."""
+        return self.row(Parser(RawTokens(latex)).parse(), _State()).items
 
     def operator(self, node: Command, state: _State) -> Item:
         r"""Read `\operatorname{...}`; what is not letters and spaces stays as it is."""

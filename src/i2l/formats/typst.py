@@ -32,7 +32,7 @@ NAMES: Final = _pairs(
     ∋ in.rev  ⊂ subset  ⊃ supset  ⊆ subset.eq  ⊇ supset.eq  ∪ union  ∩ inter  ∅ nothing  ∀ forall
     ∃ exists  ¬ not  ∧ and  ∨ or  ⊗ times.o  ⊕ plus.o  → ->  ← <-  ↔ <->  ⇒ =>  ⇐ arrow.l.double  ⇔ <=>
     ↦ |->  ⟶ -->  ⟹ ==>  ⟺ <==>  ⟵ <--  … dots.h  ⋯ dots.c  ⋮ dots.v  ⋱ dots.down  ℓ ell
-    † dagger  ‡ dagger.double  ⟂ perp  ∥ parallel  ⟨ chevron.l  ⟩ chevron.r  ‖ bar.v.double  ≔ :=  ℵ aleph
+    † dagger  ‡ dagger.double  ⟂ perp  ∥ parallel  ⟨ chevron.l  ⟩ chevron.r  ‖ bar.v.double  ≔ :=
     ⋃ union.big  ⋂ inter.big  ⨁ plus.o.big  ⨂ times.o.big  ′ prime  ∣ divides
     """
 )
