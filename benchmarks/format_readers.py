@@ -162,7 +162,7 @@ def form_of_mathml(element: ElementTree.Element, *, fonts: bool = False) -> list
     if name in ("mi", "mn", "mo", "mtext"):
         text = "".join(element.itertext())
         if fonts and name == "mi" and len(text) == 1 and element.get("mathvariant") != "normal":
-            text = text if text in "ıȷ∂" else in_alphabet(text, "", bold=False)
+            text = text if text in "ıȷ∂" else in_alphabet(text, "it", bold=False)
         return characters(text, fonts=fonts)
     if name in ("mspace", "mphantom"):
         return []

@@ -19,6 +19,7 @@ _STYLES: Final = {
     "script": 'displaystyle="false" scriptlevel="1"',
     "scriptscript": 'displaystyle="false" scriptlevel="2"',
 }
+_LINES: Final = {"‾": "border-top:.06em solid;padding-top:.1em", "_": "border-bottom:.06em solid;padding-bottom:.1em"}
 # A browser that does not know menclose draws the same by its style.
 _LINE: Final = "currentColor calc(50% - .03em) calc(50% + .03em),transparent calc(50% + .03em)"
 _STROKES: Final = {
@@ -77,6 +78,8 @@ def _item(item: Item) -> str:
         case to.Word():
             return _word(item)
         case to.Space(em):
+            if em < 0:  # a width cannot be negative
+                return f'<mspace style="margin-left:{em:.4g}em"/>'
             return f'<mspace width="{em:.4g}em"/>'
         case Row():
             return f"<mrow>{_row(item)}</mrow>"
@@ -116,7 +119,7 @@ def _sign(sign: to.Sign, *, more: str = "") -> str:
     if sign.kind == "ord" and (text[0].isalpha() or text[0] in "∂∇∞∅ℵ℘ℏ℧∀∃∄∠∡∢⊤⊥□◇■⧫★△▿▴▾♣♢♡♠♭♮♯§¶"):
         upright = sign.font == "rm" and not sign.bold
         letter = text if upright or text[0] in "ıȷ" else in_alphabet(text[0], sign.font, bold=sign.bold) + text[1:]
-        if letter == in_alphabet(text[0], "", bold=False) + text[1:] and len(text) == 1 and text.isalpha():
+        if not upright and letter == in_alphabet(text[0], "it", bold=False) and len(text) == 1:
             letter = text  # a browser slants a lone letter by itself
         elif upright or (letter == text and not text[0].isalnum() and text[0] != "∂"):
             more += ' mathvariant="normal"'
@@ -192,15 +195,23 @@ def _fence(text: str, form: str) -> str:
 def _fenced(node: to.Fenced) -> str:
     written = _fence(node.left, "prefix") + _row(node.parts[0])
     for middle, part in zip(node.middles, node.parts[1:], strict=True):
-        written += f'<mo form="infix" fence="true" stretchy="true">{escape(middle)}</mo>' + _row(part)
+        written += f'<mo form="infix" fence="true" stretchy="true" lspace="0.1em" rspace="0.1em">{escape(middle)}</mo>' + _row(part)
     return f"<mrow>{written}{_fence(node.right, 'postfix')}</mrow>"
 
 
 def _accent(node: to.Accent) -> str:
-    mark = f'<mo stretchy="{"true" if node.wide else "false"}">{escape(node.mark)}</mo>'
+    """Write a mark over or under something.
+
+    Browsers do not stretch a line, so they draw a border; the mark itself, unseen there, is for other readers.
+    """
+    body, style = _one(node.body), ""
+    if node.mark in _LINES:
+        body, style = f'<mrow style="{_LINES[node.mark]}">{body}</mrow>', ' style="opacity:0"'
+    text = node.combining if node.mark == "^" and node.wide else node.mark
+    mark = f'<mo stretchy="{"true" if node.wide else "false"}"{style}>{escape(text)}</mo>'
     if node.under:
-        return f'<munder accentunder="true">{_one(node.body)}{mark}</munder>'
-    return f'<mover accent="true">{_one(node.body)}{mark}</mover>'
+        return f'<munder accentunder="true">{body}{mark}</munder>'
+    return f'<mover accent="true">{body}{mark}</mover>'
 
 
 def _phantom(node: to.Phantom) -> str:

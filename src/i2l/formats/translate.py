@@ -563,6 +563,10 @@ def _tidy(items: list[Item]) -> Row:
     return Row(_struck([Sign(".") if item == Sign(".", "punct") else item for item in tidy]))
 
 
+def _is_slash(item: Item | None) -> bool:
+    return isinstance(item, Sign) and item.text == "/"
+
+
 def _struck(items: list[Item]) -> list[Item]:
     """Read a stroke printed over a letter, such as `D` and `/` with negative room between them, as one sign."""
     struck: list[Item] = []
@@ -575,9 +579,9 @@ def _struck(items: list[Item]) -> list[Item]:
             room += space.em
             end += 1
         following = items[end] if end < len(items) else None
-        pair = (item, following)
-        if room < _OVERPRINT_EM and any(isinstance(one, Sign) and one.text == "/" for one in pair):
-            slashed = item if isinstance(following, Sign) and following.text == "/" else following
+        scripts = following if isinstance(following, to.Scripts) and _is_slash(following.base) else None
+        if room < _OVERPRINT_EM and (_is_slash(item) or _is_slash(following) or scripts is not None):
+            slashed = following if _is_slash(item) else replace(scripts, base=item) if scripts else item
             bare = slashed.base if isinstance(slashed, to.Scripts) else slashed
             if isinstance(bare, Sign) and bare.kind == "ord" and bare.text != "/":
                 sign: Item = replace(bare, text=bare.text + "\u0338")

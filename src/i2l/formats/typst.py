@@ -32,7 +32,7 @@ NAMES: Final = _pairs(
     ∋ in.rev  ⊂ subset  ⊃ supset  ⊆ subset.eq  ⊇ supset.eq  ∪ union  ∩ inter  ∅ nothing  ∀ forall
     ∃ exists  ¬ not  ∧ and  ∨ or  ⊗ times.o  ⊕ plus.o  → ->  ← <-  ↔ <->  ⇒ =>  ⇐ arrow.l.double  ⇔ <=>
     ↦ |->  ⟶ -->  ⟹ ==>  ⟺ <==>  ⟵ <--  … dots.h  ⋯ dots.c  ⋮ dots.v  ⋱ dots.down  ℓ ell
-    † dagger  ‡ dagger.double  ⟂ perp  ∥ parallel  ⟨ chevron.l  ⟩ chevron.r  ‖ bar.v.double  ≔ :=
+    † dagger  ‡ dagger.double  ⟂ perp  ∥ parallel  ⟨ chevron.l  ⟩ chevron.r  ≔ :=
     ⋃ union.big  ⋂ inter.big  ⨁ plus.o.big  ⨂ times.o.big  ′ prime  ∣ divides
     """
 )
@@ -334,9 +334,17 @@ def _joined(pieces: list[str]) -> str:
             or previous in ("(", "[")
             or piece[0] in ")],"
             or (piece in ("(", "[") and len(previous) == 1 and previous.isalpha())
+            or _is_at_bar(previous[-1], piece[0])
         )
         written += piece if close else f" {piece}"
     return written
+
+
+def _is_at_bar(before: str, after: str) -> bool:
+    """Whether two characters meet at a vertical bar, around which Typst would set the space that it is given."""
+    if before == "|" and after in "|]->=.":
+        return False  # together they are another sign
+    return (after in "|‖" and before not in "|[") or before in "|‖"
 
 
 def _bare_pairs(items: list[Item]) -> set[tuple[int, int]]:
