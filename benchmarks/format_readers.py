@@ -1,13 +1,13 @@
 """What a formula in a format shows, read back from what the format's own program made of it.
 
-Every reader gives the same form: a tuple of signs and of tuples for scripts, fractions, roots, accents, frames and
-tables. Two formulas with the same form show the same signs in the same places; space, the height of fences and the
-size of letters are not part of it.
+Every reader gives the same form: a tuple of signs and of tuples for scripts, fractions, roots, accents,
+frames and tables. Two formulas with the same form show the same signs in the same places; space, the height
+of fences and the size of letters are not part of it.
 """
 
 import re
 import unicodedata
-from typing import Any
+from typing import Any, Final
 from xml.etree import ElementTree
 
 from i2l.formats import layout as to
@@ -23,11 +23,25 @@ _MARKS = {
     "∼": "tilde", "\u0303": "tilde", "´": "acute", "\u0301": "acute", "`": "grave", "\u0300": "grave",
     "˙": "dot", ".": "dot", "\u0307": "dot", "¨": "ddot", "..": "ddot", "\u0308": "ddot", "⃛": "dddot",
     "⃜": "ddddot", "˘": "breve", "\u0306": "breve", "¯": "bar", "‾": "bar", "\u0304": "bar", "\u0305": "bar",
-    "→": "vec", "\u20d7": "vec", "˚": "ring", "\u030a": "ring", "°": "ring", "_": "under", "\u0332": "under", "←": "left",
+    "→": "vec", "\u20d7": "vec", "˚": "ring", "\u030a": "ring", "°": "ring", "_": "under",
+    "\u0332": "under", "←": "left",
     "\u20d6": "left", "↔": "both", "\u20e1": "both", "⏞": "brace", "⏟": "brace", "▁": "under",
     "\u20ef": "vec", "\u20ee": "left", "\u034d": "both",
 }  # fmt: skip
-_SAME = {"∥": "‖", "〈": "⟨", "〉": "⟩", "⟂": "⊥", "·": "⋅", "∣": "|", "⊧": "⊨", "-": "−", "∕": "/", "―": "¯", "Ω": "Ω", "∙": "•"}
+_SAME = {
+    "∥": "‖",
+    "〈": "⟨",
+    "〉": "⟩",
+    "⟂": "⊥",
+    "·": "⋅",
+    "∣": "|",
+    "⊧": "⊨",
+    "-": "−",
+    "∕": "/",
+    "―": "¯",
+    "Ω": "Ω",
+    "∙": "•",
+}
 _INTEGRALS = frozenset("∫∮∬∭⨌")
 _LARGE = frozenset("∑∏∐⋂⋃⨆⋁⋀⨁⨂⨀⨄")
 
@@ -38,9 +52,7 @@ def characters(text: str, *, fonts: bool = False) -> list[str]:
     for whole, single in (("″", "′′"), ("‴", "′′′"), ("⁗", "′′′′")):
         text = text.replace(whole, single)
     if not fonts:
-        text = "".join(
-            unicodedata.normalize("NFKC", sign) if _is_alphabet(sign) else sign for sign in text
-        )
+        text = "".join(unicodedata.normalize("NFKC", sign) if _is_alphabet(sign) else sign for sign in text)
     signs: list[str] = []
     for sign in unicodedata.normalize("NFD", text):
         if signs and unicodedata.combining(sign):
@@ -56,14 +68,14 @@ def _is_alphabet(sign: str) -> bool:
 
 def scripts(base: list[Any], sub: list[Any] | None, sup: list[Any] | None, *, over: bool) -> list[Any]:
     """Attach scripts: at the side to the last sign of a base, above and below to all of it."""
-    if sub is None and sup is None:
+    if not sub and not sup:
         return base
-    below, above = (None if script is None else tuple(script) for script in (sub, sup))
+    below, above = (tuple(script) if script else None for script in (sub, sup))
     if not over:
         last = base[-1] if base else ""
-        if isinstance(last, tuple) and last[0] == "scripts" and not last[4]:
-            if (last[2] is None or below is None) and (last[3] is None or above is None):
-                return [*base[:-1], ("scripts", last[1], last[2] or below, last[3] or above, False)]
+        nested = isinstance(last, tuple) and last[0] == "scripts" and not last[4]
+        if nested and (last[2] is None or below is None) and (last[3] is None or above is None):
+            return [*base[:-1], ("scripts", last[1], last[2] or below, last[3] or above, False)]
         return [*base[:-1], ("scripts", last, below, above, False)]
     if above == (".", "."):  # as MathJax draws it
         above = ("¨",)
@@ -193,7 +205,13 @@ def form_of_mathml(element: ElementTree.Element, *, fonts: bool = False) -> list
     raise ValueError(f"<{name}> is no element that we write")
 
 
-_OMML_ALPHABETS = {"script": "cal", "fraktur": "frak", "double-struck": "bb", "sans-serif": "sf", "monospace": "tt"}
+_OMML_ALPHABETS = {
+    "script": "cal",
+    "fraktur": "frak",
+    "double-struck": "bb",
+    "sans-serif": "sf",
+    "monospace": "tt",
+}
 
 
 def form_of_omml(element: ElementTree.Element, *, fonts: bool = False) -> list[Any]:
@@ -270,12 +288,17 @@ def _omml_run(element: ElementTree.Element, *, fonts: bool) -> list[Any]:
     alphabet = next((next(iter(one.attrib.values())) for one in element.findall("{*}rPr/{*}scr")), "")
     style = next((next(iter(one.attrib.values())) for one in element.findall("{*}rPr/{*}sty")), "")
     normal = element.find("{*}rPr/{*}nor") is not None
-    font = _OMML_ALPHABETS.get(alphabet) or ("rm" if style in ("p", "b") or normal else "it" if style == "i" else "")
+    font = _OMML_ALPHABETS.get(alphabet) or (
+        "rm" if style in ("p", "b") or normal else "it" if style == "i" else ""
+    )
     bold = style in ("b", "bi") or element.find("{*}rPr/{*}b") is not None
     if normal and element.find("{*}rPr/{*}i") is not None:
         font = "it"
     written = "".join(
-        one if one in "ıȷ∂" or (one.isdigit() and not bold) else in_alphabet(one, font, bold=bold) for one in text
+        one
+        if one in "ıȷ∂" or (one.isdigit() and not bold and font in ("", "it", "rm"))
+        else in_alphabet(one, font, bold=bold)
+        for one in text
     )
     return characters(written, fonts=True)
 
@@ -294,7 +317,7 @@ _BREAK, _POINT = ("break",), ("point",)
 
 
 def form_of_typst(content: Any, *, whole: bool = True) -> list[Any]:  # noqa: ANN401 - JSON
-    """Give the form of the tree that Typst itself makes of a formula (`typst.query`, which leaves out fonts)."""
+    """Give the form of the tree that Typst itself makes of a formula (its query leaves out fonts)."""
     if content is None:
         return []
     name = content["func"]
@@ -328,11 +351,15 @@ def form_of_typst(content: Any, *, whole: bool = True) -> list[Any]:  # noqa: AN
         (below,) = content["lower"]
         return ["(", *table([[form_of_typst(content["upper"])], [form_of_typst(below)]]), ")"]
     if name == "root":
-        return [("root", tuple(form_of_typst(content.get("index"))), tuple(form_of_typst(content["radicand"])))]
+        return [
+            ("root", tuple(form_of_typst(content.get("index"))), tuple(form_of_typst(content["radicand"])))
+        ]
     if name == "accent":
         return [accent(form_of_typst(content["base"]), content["accent"], under=False)]
     if name in ("overline", "underline"):
-        return [accent(form_of_typst(content["body"]), "‾" if name == "overline" else "_", under=name[0] == "u")]
+        return [
+            accent(form_of_typst(content["body"]), "‾" if name == "overline" else "_", under=name[0] == "u")
+        ]
     if name in ("overbrace", "underbrace"):
         under = name[0] == "u"
         braced = [accent(form_of_typst(content["body"]), "⏟", under=under)]
@@ -343,7 +370,9 @@ def form_of_typst(content: Any, *, whole: bool = True) -> list[Any]:  # noqa: AN
         return [(how, *form_of_typst(content["body"]))]
     if name == "mat":
         fences = content.get("delim") or ["(", ")"]
-        rows = [[_without_points(form_of_typst(cell, whole=False)) for cell in row] for row in content["rows"]]
+        rows = [
+            [_without_points(form_of_typst(cell, whole=False)) for cell in row] for row in content["rows"]
+        ]
         return [*characters(fences[0] or ""), *table(rows), *characters(fences[1] or "")]
     if name == "cases":
         rows = [_typst_case(form_of_typst(row, whole=False)) for row in content["children"]]
@@ -391,8 +420,8 @@ def _without_points(signs: list[Any]) -> list[Any]:
 class _PlainReader:
     """Reads plain text back: the grammar that `i2l.formats.plain` writes."""
 
-    RAISED = {raised: sign for sign, raised in RAISED.items()}
-    LOWERED = {lowered: sign for sign, lowered in LOWERED.items()}
+    RAISED: Final = {raised: sign for sign, raised in RAISED.items()}
+    LOWERED: Final = {lowered: sign for sign, lowered in LOWERED.items()}
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -484,7 +513,9 @@ class _PlainReader:
                 return accent(inner, mark, under=unicodedata.combining(mark) == 220)
             return ("several", *inner) if sign == "〖" else ("group", tuple(inner), ")")
         if sign.isdigit() and sign not in self.RAISED and sign not in self.LOWERED:
-            while self.peek().isdigit() and self.peek() not in self.RAISED and self.peek() not in self.LOWERED:
+            while (
+                self.peek().isdigit() and self.peek() not in self.RAISED and self.peek() not in self.LOWERED
+            ):
                 sign += self.take()
                 if self.peek() == "." and self.text[self.place + 1 : self.place + 2].isdigit():
                     sign += self.take()

@@ -1,14 +1,16 @@
 """`python -m benchmarks.formats FORMULAS`: how many formulas each format says, and says back.
 
-Each formula is written in every format, given to that format's own program, and what the program made of it is
-compared with what the formula shows (`benchmarks.format_readers`). MathML is parsed by Chromium, Typst by the
-compiler of `pip install typst`, AsciiMath by MathJax (`npm install mathjax-full@3`, the folder by --mathjax),
-Office Math by Python's XML reader, and plain text by a reader of ours. What a format refuses is counted by name.
+Each formula is written in every format, given to that format's own program, and what the program made of it
+is compared with what the formula shows (`benchmarks.format_readers`). MathML is parsed by Chromium, Typst by
+the compiler of `pip install typst`, AsciiMath by MathJax (`npm install mathjax-full@3`, the folder by
+--mathjax), Office Math by Python's XML reader, and plain text by a reader of ours. What a format refuses is
+counted by name.
 """
 
 import argparse
 import json
 import random
+import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,18 +22,19 @@ from benchmarks import format_readers as readers
 from i2l.formats.convert import TextFormat, write_formula
 from i2l.formats.layout import FormatError, Row
 from i2l.formats.translate import read_layout
-from i2l.formulas.lines import decode_line, read_lines
 from i2l.formulas.lexer import FormulaError
+from i2l.formulas.lines import decode_line, read_lines
 
 Form = list[Any]
 Reader = Callable[[list[str]], Iterator[Form | str]]  # a form, or what the program said was wrong
 
 _MATHJAX = r"""
-const {mathjax} = require(process.argv.at(-1) + '/mathjax-full/js/mathjax.js');
-const {AsciiMath} = require(process.argv.at(-1) + '/mathjax-full/js/input/asciimath.js');
-const {SerializedMmlVisitor} = require(process.argv.at(-1) + '/mathjax-full/js/core/MmlTree/SerializedMmlVisitor.js');
-const {liteAdaptor} = require(process.argv.at(-1) + '/mathjax-full/js/adaptors/liteAdaptor.js');
-const {RegisterHTMLHandler} = require(process.argv.at(-1) + '/mathjax-full/js/handlers/html.js');
+const js = process.argv.at(-1) + '/mathjax-full/js/';
+const {mathjax} = require(js + 'mathjax.js');
+const {AsciiMath} = require(js + 'input/asciimath.js');
+const {SerializedMmlVisitor} = require(js + 'core/MmlTree/SerializedMmlVisitor.js');
+const {liteAdaptor} = require(js + 'adaptors/liteAdaptor.js');
+const {RegisterHTMLHandler} = require(js + 'handlers/html.js');
 RegisterHTMLHandler(liteAdaptor());
 const page = mathjax.document('', {InputJax: new AsciiMath({})});
 const visitor = new SerializedMmlVisitor();
@@ -55,25 +58,24 @@ _CHROMIUM = """(texts) => texts.map((text) => {
 })"""
 
 
-def read_mathml(texts: list[str]) -> Iterator[Form | str]:
+def read_mathml(texts: list[str], browser: Any = None) -> Iterator[Form | str]:  # noqa: ANN401 - Playwright's
     """Let Chromium parse and draw MathML, and read its document back."""
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=_chromium(), args=["--no-sandbox"])
-        page = browser.new_page()
-        for written, width, height, count in page.evaluate(_CHROMIUM, texts):
-            if count != 1 or not width or not height:
-                yield "nothing drawn"
-            else:
-                yield readers.form_of_mathml(ElementTree.fromstring(written), fonts=True)
-        browser.close()
-
-
-def _chromium() -> str | None:
-    import shutil
-
-    return shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        with sync_playwright() as driver:
+            path = shutil.which("chromium") or shutil.which("chromium-browser")
+            opened = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+            yield from read_mathml(texts, opened)
+            opened.close()
+        return
+    page = browser.new_page()
+    for written, width, height, count in page.evaluate(_CHROMIUM, texts):
+        if count != 1 or not width or not height:
+            yield "nothing drawn"
+        else:
+            yield readers.form_of_mathml(ElementTree.fromstring(written), fonts=True)
+    page.close()
 
 
 def read_omml(texts: list[str]) -> Iterator[Form | str]:
@@ -169,10 +171,14 @@ def main() -> None:
             continue
         result = judge(formulas, output, reader)
         wrong, refused = result["wrong"], result["refused"]
-        print(f"{output:12}{result['said']:8}{result['same']:8}{refused.total():9}{len(wrong):7}", dict(refused))
+        print(
+            f"{output:12}{result['said']:8}{result['same']:8}{refused.total():9}{len(wrong):7}", dict(refused)
+        )
         for one in wrong[: options.show]:
             wanted, found = one["wanted"], one["found"]
-            place = next((at for at, pair in enumerate(zip(wanted, found, strict=False)) if pair[0] != pair[1]), 0)
+            place = next(
+                (at for at, pair in enumerate(zip(wanted, found, strict=False)) if pair[0] != pair[1]), 0
+            )
             print(f"  {one['formula']}\n    {one['written']}")
             print(f"    wanted: {wanted[place : place + 3]}\n    found:  {found[place : place + 3]}")
 

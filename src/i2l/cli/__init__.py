@@ -30,7 +30,7 @@ from i2l.cli.train import train
 from i2l.errors import I2LError
 
 PANELS: Final[dict[str, tuple[Callable[..., Any], ...]]] = {
-    "Read formulas": (read, convert, explain, serve),
+    "Read formulas": (read, explain, serve, convert),
     "Make and judge models": (
         *(extract, normalize, parts, compose, render, build),
         *(train, evaluate, calibrate, export),

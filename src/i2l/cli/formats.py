@@ -43,7 +43,7 @@ def in_formats(latex: str, tokens: Sequence[str], formats: "Sequence[OutputForma
     }
     if len(written) < 2:
         return "".join(written.values())
-    return "\n".join(f"{kind}\t{written[kind]}" for kind in formats if kind in written)  # type: ignore[index]
+    return "\n".join(f"{kind}\t{written[kind]}" for kind in formats if kind in written)
 
 
 def write_file(latex: str, kind: "OutputFormat", out: Path | None, name: str | None) -> None:
@@ -79,16 +79,18 @@ def convert(
         typer.Option(
             "--format",
             metavar="NAME[,NAME...]",
-            help="typst, mathml, omml, asciimath, unicode, latex, inline, display, brackets, equation, tokens; docx, "
-            "png and svg are files and need --out.",
+            help="typst, mathml, omml, asciimath, unicode, latex, inline, display, brackets, equation, "
+            "tokens; docx, png and svg are files and need --out.",
         ),
     ] = "typst",
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Where docx, png and svg go: a file; a folder for several formulas."),
+        typer.Option(
+            "--out", "-o", help="Where docx, png and svg go: a file; a folder for several formulas."
+        ),
     ] = None,
 ) -> None:
-    r"""Write LaTeX in another format: one line out for one line in, empty where a format cannot say a formula.
+    r"""Write LaTeX in another format: one line out for one line in, empty where a format cannot say it.
 
     What it cannot say is named on stderr, and the exit status is 1.
 

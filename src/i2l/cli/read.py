@@ -15,8 +15,8 @@ from i2l.errors import I2LError
 from i2l.inference import BEAM_WIDTH
 
 if TYPE_CHECKING:
-    from i2l.images.open import ImageSource
     from i2l.formats.convert import OutputFormat
+    from i2l.images.open import ImageSource
     from i2l.inference.reading import Reading
 
 MANY = 8  # images from which on there is a progress bar
@@ -39,13 +39,15 @@ def read(
         typer.Option(
             "--format",
             metavar="NAME[,NAME...]",
-            help="latex, inline ($), display ($$), brackets, equation, tokens, mathml, omml, typst, asciimath, "
-            "unicode; docx, png and svg are files and need --out.",
+            help="latex, inline ($), display ($$), brackets, equation, tokens, mathml, omml, typst, "
+            "asciimath, unicode; docx, png and svg are files and need --out.",
         ),
     ] = "latex",
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Where docx, png and svg go: a file, or a folder if there are several."),
+        typer.Option(
+            "--out", "-o", help="Where docx, png and svg go: a file, or a folder if there are several."
+        ),
     ] = None,
     n_best: Annotated[
         int, typer.Option(min=1, help="Print so many readings an image, each after its confidence.")

@@ -1,7 +1,7 @@
 """AsciiMath: the notation of ASCIIMathML and MathJax, by the names both know.
 
-Tokens are set apart by spaces, since letters that touch may spell a name. Arguments stand in parentheses, which
-the reader takes away; so a bracket without its partner is written as text, where it cannot take one of them.
+Tokens are set apart by spaces, since letters that touch may spell a name. Arguments stand in parentheses,
+which the reader takes away; so a bracket without its partner is written as text, where it takes none of them.
 """
 
 from typing import Final
@@ -40,9 +40,32 @@ _ACCENTS: Final = {
 }
 _FONTS: Final = {"bb": "bbb", "cal": "cc", "scr": "cc", "frak": "fr", "sf": "sf", "tt": "tt"}
 _FUNCTIONS: Final = frozenset(
-    "sin cos tan sec csc cot arcsin arccos arctan sinh cosh tanh coth exp log ln det dim gcd lim min max".split()
+    [
+        "sin",
+        "cos",
+        "tan",
+        "sec",
+        "csc",
+        "cot",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "coth",
+        "exp",
+        "log",
+        "ln",
+        "det",
+        "dim",
+        "gcd",
+        "lim",
+        "min",
+        "max",
+    ]
 )
-_LIMITED: Final = frozenset("lim min max".split())
+_LIMITED: Final = frozenset(["lim", "min", "max"])
 _LARGE: Final = frozenset("∑∏⋃⋂⋀⋁")
 _OPENING: Final = {"(": "(", "[": "[", "{": "{", "⟨": "(:", "|": "|:", "": "{:"}
 _CLOSING: Final = {")": ")", "]": "]", "}": "}", "⟩": ":)", "|": ":|", "": ":}"}
@@ -69,7 +92,9 @@ def _row(row: Row) -> str:
             continue
         previous = row.items[place - 1] if place else None
         if isinstance(item, to.Fraction) and _takes_argument(previous):
-            written = f"{{: {written} :}}"  # else only what is above the line would be the function's argument
+            written = (
+                f"{{: {written} :}}"  # else only what is above the line would be the function's argument
+            )
         if partners.get(place, place) > place:
             starts[place] = len(pieces)
         elif partners.get(place, place) < place:
@@ -175,18 +200,18 @@ def _scripts(node: to.Scripts, *, paired: bool) -> str:
     base = to.unwrapped(node.base)
     sup = node.sup
     if node.primes and (node.sub is None and sup is None):
-        written = _NOTHING if to.is_blank(base) else _item(base, paired=paired)
+        written = (not to.is_blank(base) and _item(base, paired=paired)) or _NOTHING
         return written + "'" * node.primes
     if node.primes:
         sup = Row([*([to.Sign("′")] * node.primes), *(to.items_of(sup) if sup is not None else [])])
     natural = _has_limits(base)
     over = node.placement == "over" or (node.placement == "auto" and limits_by_nature(base))
     if over and not natural:
-        written = _item(base, paired=paired)
+        written = _item(base, paired=paired) or _NOTHING
         if node.sub is not None:
             written = f"underset{_group(node.sub)}({written})"
         return written if sup is None else f"overset{_group(sup)}({written})"
-    written = _NOTHING if to.is_blank(base) else _item(base, paired=paired)
+    written = (not to.is_blank(base) and _item(base, paired=paired)) or _NOTHING
     if (natural and not over) or isinstance(base, to.Scripts | to.Fraction):
         written = f"{{: {written} :}}"
     if written[-1] in "_^":
@@ -249,7 +274,9 @@ def _table(table: to.Table, left: str, right: str) -> str:
     if table.has_rules:
         raise FormatError(_NAME, "a rule in a table (\\hline or |)")
     if len(table.rows) < 2:
-        return _between(left, " quad ".join(_row(cell) for row in table.rows for cell in row) or _NOTHING, right)
+        return _between(
+            left, " quad ".join(_row(cell) for row in table.rows for cell in row) or _NOTHING, right
+        )
     rows = [f"[{','.join(map(_cell, row))}]" for row in table.rows]
     if (left, right) in _WHOLE:
         opening, closing = {"‖": ("{:", ":}"), "|": ("|:", ":|")}.get(left, ("{:", ":}"))

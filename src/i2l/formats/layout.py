@@ -1,6 +1,6 @@
 """What a formula shows, free of LaTeX: signs, words, scripts, fractions, roots, fences and tables.
 
-Every printer prints this layout, so what a command of LaTeX means is decided once, in `i2l.formats.translate`.
+Every printer prints this layout, so what a command means is decided once, in `i2l.formats.translate`.
 """
 
 from dataclasses import dataclass, field

@@ -19,7 +19,10 @@ _STYLES: Final = {
     "script": 'displaystyle="false" scriptlevel="1"',
     "scriptscript": 'displaystyle="false" scriptlevel="2"',
 }
-_LINES: Final = {"‾": "border-top:.06em solid;padding-top:.1em", "_": "border-bottom:.06em solid;padding-bottom:.1em"}
+_LINES: Final = {
+    "‾": "border-top:.06em solid;padding-top:.1em",
+    "_": "border-bottom:.06em solid;padding-bottom:.1em",
+}
 # A browser that does not know menclose draws the same by its style.
 _LINE: Final = "currentColor calc(50% - .03em) calc(50% + .03em),transparent calc(50% + .03em)"
 _STROKES: Final = {
@@ -118,7 +121,9 @@ def _sign(sign: to.Sign, *, more: str = "") -> str:
         return f'<mo{form} stretchy="true" minsize="{size}" maxsize="{size}">{escape(text)}</mo>'
     if sign.kind == "ord" and (text[0].isalpha() or text[0] in "∂∇∞∅ℵ℘ℏ℧∀∃∄∠∡∢⊤⊥□◇■⧫★△▿▴▾♣♢♡♠♭♮♯§¶"):
         upright = sign.font == "rm" and not sign.bold
-        letter = text if upright or text[0] in "ıȷ" else in_alphabet(text[0], sign.font, bold=sign.bold) + text[1:]
+        letter = (
+            text if upright or text[0] in "ıȷ" else in_alphabet(text[0], sign.font, bold=sign.bold) + text[1:]
+        )
         if not upright and letter == in_alphabet(text[0], "it", bold=False) and len(text) == 1:
             letter = text  # a browser slants a lone letter by itself
         elif upright or (letter == text and not text[0].isalnum() and text[0] != "∂"):
@@ -167,7 +172,11 @@ def _scripts(node: to.Scripts) -> str:
         base = _sign(node.base, more=' movablelimits="false"')
     sup = _superscript(node)
     sub = None if node.sub is None else _one(node.sub)
-    name = "m" + ("under" if over else "sub") * (sub is not None) + ("over" if over else "sup") * (sup is not None)
+    name = (
+        "m"
+        + ("under" if over else "sub") * (sub is not None)
+        + ("over" if over else "sup") * (sup is not None)
+    )
     return f"<{name}>{base}{sub or ''}{sup or ''}</{name}>" if name != "m" else base
 
 
@@ -195,14 +204,17 @@ def _fence(text: str, form: str) -> str:
 def _fenced(node: to.Fenced) -> str:
     written = _fence(node.left, "prefix") + _row(node.parts[0])
     for middle, part in zip(node.middles, node.parts[1:], strict=True):
-        written += f'<mo form="infix" fence="true" stretchy="true" lspace="0.1em" rspace="0.1em">{escape(middle)}</mo>' + _row(part)
+        written += (
+            f'<mo form="infix" fence="true" stretchy="true" lspace="0.1em" rspace="0.1em">'
+            f"{escape(middle)}</mo>" + _row(part)
+        )
     return f"<mrow>{written}{_fence(node.right, 'postfix')}</mrow>"
 
 
 def _accent(node: to.Accent) -> str:
     """Write a mark over or under something.
 
-    Browsers do not stretch a line, so they draw a border; the mark itself, unseen there, is for other readers.
+    Browsers do not stretch a line, so they draw a border; the mark, unseen there, is for other readers.
     """
     body, style = _one(node.body), ""
     if node.mark in _LINES:
@@ -236,9 +248,8 @@ def _table(table: to.Table) -> str:
     if aligned:
         attributes += ' columnspacing="0em 2em"'
     width = len(table.columns)
-    if inner := [index in table.lines_before for index in range(1, width)]:
-        if any(inner):
-            attributes += f' columnlines="{" ".join("solid" if line else "none" for line in inner)}"'
+    if any(inner := [index in table.lines_before for index in range(1, width)]):
+        attributes += f' columnlines="{" ".join("solid" if line else "none" for line in inner)}"'
     if any(lines := [index in table.rules_above for index in range(1, len(rows))]):
         attributes += f' rowlines="{" ".join("solid" if line else "none" for line in lines)}"'
     written = f"<mtable{attributes}>{''.join(rows)}</mtable>"

@@ -26,8 +26,8 @@ _SCRIPTS: Final = {
 _UPRIGHT: Final = frozenset(["rm", "bb", "cal", "scr", "frak", "sf", "tt"])
 _PRIMES: Final = {1: "′", 2: "″", 3: "‴", 4: "⁗"}
 _SPACES: Final = (
-    (0.05, "\u200a"), (1 / 6, "\u2009"), (2 / 9, "\u205f"), (5 / 18, "\u2005"), (1 / 3, "\u2004"), (0.5, "\u2002"),
-    (1.0, "\u2003"),
+    (0.05, "\u200a"), (1 / 6, "\u2009"), (2 / 9, "\u205f"), (5 / 18, "\u2005"), (1 / 3, "\u2004"),
+    (0.5, "\u2002"), (1.0, "\u2003"),
 )  # fmt: skip
 _NEGLIGIBLE_EM: Final = -0.5  # negative room up to this is a nicety, more of it prints signs over each other
 _NO_WIDTH: Final = "\u200b"  # Word shows an empty place as a dotted box
@@ -80,9 +80,7 @@ def _formula(row: Row) -> str:
 
 def _element(name: str, *parts: str, properties: dict[str, str] | None = None) -> str:
     """Write an element with its properties (`namePr`) before its parts."""
-    inner = "".join(
-        f'<m:{key} m:val="{escape(value)}"/>' for key, value in (properties or {}).items()
-    )
+    inner = "".join(f'<m:{key} m:val="{escape(value)}"/>' for key, value in (properties or {}).items())
     head = f"<m:{name}Pr>{inner}</m:{name}Pr>" if inner else ""
     return f"<m:{name}>{head}{''.join(parts)}</m:{name}>"
 
@@ -134,7 +132,9 @@ def _row(row: Row) -> str:
             name = f"<m:fName>{_item(item)}</m:fName>"
             written.append(f"<m:func>{name}<m:e>{_row(Row(items[place:end]))}</m:e></m:func>")
             place = end
-        elif isinstance(item, to.Scripts) and to.is_blank(item.base) and place < len(items) and not item.primes:
+        elif (
+            isinstance(item, to.Scripts) and to.is_blank(item.base) and place < len(items) and not item.primes
+        ):
             sub, sup = (script or Row() for script in (item.sub, item.sup))
             parts = [
                 f"<m:{name}>{_row(Row(to.items_of(script))) or _run(_NO_WIDTH)}</m:{name}>"
@@ -303,7 +303,10 @@ def _table(table: to.Table) -> str:
         raise FormatError(_NAME, "a rule in a table (\\hline or |)")
     lines = table.environment in to.ALIGNED | {"gathered", "substack", "subarray"}
     if lines and not any(_has_ampersand(cell) for row in table.rows for cell in row):
-        rows = [f"<m:e>{_run('&', plain=True).join(map(_row, row)) or _run(_NO_WIDTH)}</m:e>" for row in table.rows]
+        rows = [
+            f"<m:e>{_run('&', plain=True).join(map(_row, row)) or _run(_NO_WIDTH)}</m:e>"
+            for row in table.rows
+        ]
         written = f"<m:eqArr>{''.join(rows)}</m:eqArr>"
     else:
         columns = "".join(

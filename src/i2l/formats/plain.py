@@ -1,4 +1,4 @@
-"""Plain text in Unicode, on one line: what can be pasted anywhere, in the linear notation that Word builds up.
+"""Plain text in Unicode, on one line, to be pasted anywhere: the linear notation that Word builds up.
 
 Scripts are written with the raised and lowered characters of Unicode where all of a script has them, else as
 `^(...)` and `_(...)`; what is more than one sign stands in parentheses where it is above or below a line.
@@ -55,7 +55,9 @@ def _row(row: Row) -> str:
             piece = f" {piece} "
         elif isinstance(base, to.Sign) and base.kind == "punct":
             piece = f"{piece} "
-        elif isinstance(base, to.Fraction | to.Stretched) or (isinstance(base, to.Word) and base.role != "text"):
+        elif isinstance(base, to.Fraction | to.Stretched) or (
+            isinstance(base, to.Word) and base.role != "text"
+        ):
             piece = f" {piece} "
         if piece:
             written += piece
@@ -143,7 +145,9 @@ def _scripts(node: to.Scripts) -> str:
     over = node.placement == "over" and not limits_by_nature(base) and not isinstance(base, to.Accent)
     if over:
         return written + "".join(
-            mark + _operand(script) for mark, script in (("┬", node.sub), ("┴", node.sup)) if script is not None
+            mark + _operand(script)
+            for mark, script in (("┬", node.sub), ("┴", node.sup))
+            if script is not None
         )
     small = [
         (script, _in_characters(script, characters))

@@ -1,4 +1,4 @@
-"""The Unicode character of every sign that LaTeX draws, and of every letter in every mathematical alphabet."""
+"""The Unicode character of every sign that LaTeX draws, and of every letter in every alphabet."""
 
 from typing import Final
 
@@ -125,19 +125,46 @@ SIGNS: Final[dict[str, tuple[str, str]]] = (
         for name, sign in FENCES.items()
         if name not in _ARROWS
     }
-    | {r"\colon": (":", "punct"), r"\slash": ("/", "ord"), r"\ldotp": (".", "punct"), r"\cdotp": ("⋅", "punct")}
+    | {
+        r"\colon": (":", "punct"),
+        r"\slash": ("/", "ord"),
+        r"\ldotp": (".", "punct"),
+        r"\cdotp": ("⋅", "punct"),
+    }
     | {sign: (sign, "open") for sign in "(["}
     | {sign: (sign, "close") for sign in ")]!?"}
     | {sign: (sign, "punct") for sign in ",;"}
     | {sign: (sign, "rel") for sign in "=<>:"}
     | {"+": ("+", "bin"), "-": ("−", "bin"), "*": ("∗", "bin")}
-    | {sign: (sign, "ord") for sign in "/|.@`\""}
+    | {sign: (sign, "ord") for sign in '/|.@`"'}
 )
 
 RELATIONS: Final = frozenset(sign for sign, kind in SIGNS.values() if kind == "rel")
 # Commands that draw a sign in text too.
 TEXT_SIGNS: Final = frozenset(
-    f"\\{name}" for name in "AA aa L l O o ae AE oe OE ss i j S P pounds copyright dots ldots lq".split()
+    f"\\{name}"
+    for name in [
+        "AA",
+        "aa",
+        "L",
+        "l",
+        "O",
+        "o",
+        "ae",
+        "AE",
+        "oe",
+        "OE",
+        "ss",
+        "i",
+        "j",
+        "S",
+        "P",
+        "pounds",
+        "copyright",
+        "dots",
+        "ldots",
+        "lq",
+    ]
 )
 
 # Marks above and below: the combining character, and the one that stands alone in MathML and Word.

@@ -29,7 +29,7 @@ _FONTS: Final = {
 
 
 def read_text(letters: list[Symbol], style: Word, formula: Callable[[str], list[Item]]) -> list[Item]:
-    """Read text as words, each in the style of a given one, with the formulas that stand between dollars in it.
+    """Read text as words, each in the style of a given one, and the formulas between dollars in it.
 
     Args:
         letters: the characters and commands of the text.

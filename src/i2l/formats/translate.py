@@ -38,9 +38,38 @@ _SPACES: Final = {
 }
 # These say where a line may break, how tall a line is, or nothing at all.
 _UNSEEN: Final = frozenset(
-    r"\/ \- \* \null \strut \mathstrut \relax \protect \allowbreak \nobreak \noindent \smallskip \medskip"
-    r" \bigskip \nonumber \notag \hfil \hfill \hss \vss \hfilneg \displaylimits \limits \nolimits"
-    r" \nolinebreak \expandafter \centering \ignorespaces \unboldmath \boldmath".split()
+    [
+        r"\/",
+        r"\-",
+        r"\*",
+        r"\null",
+        r"\strut",
+        r"\mathstrut",
+        r"\relax",
+        r"\protect",
+        r"\allowbreak",
+        r"\nobreak",
+        r"\noindent",
+        r"\smallskip",
+        r"\medskip",
+        r"\bigskip",
+        r"\nonumber",
+        r"\notag",
+        r"\hfil",
+        r"\hfill",
+        r"\hss",
+        r"\vss",
+        r"\hfilneg",
+        r"\displaylimits",
+        r"\limits",
+        r"\nolimits",
+        r"\nolinebreak",
+        r"\expandafter",
+        r"\centering",
+        r"\ignorespaces",
+        r"\unboldmath",
+        r"\boldmath",
+    ]
 )
 _FONTS: Final = {
     **{r"\mathrm": "rm", r"\mathit": "it", r"\mathbf": "rm", r"\mathbb": "bb", r"\mathcal": "cal"},
@@ -105,6 +134,11 @@ class _State:
 
 
 _PRIMES: Final = frozenset([r"\prime", "'"])
+
+
+def _nodes(node: Node) -> list[Node]:
+    """Give what a group holds, or the node as the only one."""
+    return node.items if isinstance(node, Group) else [node]
 
 
 def _is_prime_group(node: Node) -> bool:
@@ -192,7 +226,9 @@ class _Translator:
                 return Sign(sign, "ord", state.font or "rm", state.bold)
             return Sign(sign, kind, "", state.bold and state.font != "rm")  # type: ignore[arg-type]
         if text in commands.OPERATOR_LETTERS:
-            letters = "".join(" " if letter == r"\," else letter for letter in commands.OPERATOR_LETTERS[text])
+            letters = "".join(
+                " " if letter == r"\," else letter for letter in commands.OPERATOR_LETTERS[text]
+            )
             return Word(letters, "limits" if text in commands.LIMIT_OPERATORS else "operator")
         if text in _LIMITS:
             accent, word = _LIMITS[text]
@@ -219,14 +255,18 @@ class _Translator:
         if not delimiter:
             return Row()
         if kind == "ord":
-            kind = "open" if delimiter in symbols.OPENING else "close" if delimiter in symbols.CLOSING else "ord"
+            kind = (
+                "open" if delimiter in symbols.OPENING else "close" if delimiter in symbols.CLOSING else "ord"
+            )
         return Sign(delimiter, kind, size=size)
 
     def delimiter(self, text: str, after: str) -> str:
         """Give the character of a delimiter; a point is none."""
         if text == ".":
             return ""
-        known = {"<": "⟨", ">": "⟩"}.get(text) or symbols.FENCES.get(text) or (text if text in "()[]|/" else "")
+        known = (
+            {"<": "⟨", ">": "⟩"}.get(text) or symbols.FENCES.get(text) or (text if text in "()[]|/" else "")
+        )
         if not known:
             raise FormatError(_NOWHERE, f"{after} before {text or 'nothing'}")
         return known
@@ -273,12 +313,17 @@ class _Translator:
         """Count the primes a superscript begins with, and give the rest of it."""
         if node is None:
             return 0, None
-        nodes = node.items if isinstance(node, Group) else [node]
-        while len(nodes) == 1 and isinstance(inner := nodes[0], Scripts) and inner.base is None and inner.sub is None:
+        nodes = _nodes(node)
+        while (
+            len(nodes) == 1
+            and isinstance(inner := nodes[0], Scripts)
+            and inner.base is None
+            and inner.sub is None
+        ):
             assert inner.sup is not None  # the prime of `x^{^{\prime}}`, which nobody wants raised twice
             if _name(inner.sup) not in _PRIMES and not _is_prime_group(inner.sup):
                 break
-            nodes = inner.sup.items if isinstance(inner.sup, Group) else [inner.sup]
+            nodes = _nodes(inner.sup)
         primes = 0
         while primes < len(nodes) and _name(nodes[primes]) in _PRIMES:
             primes += 1
@@ -317,7 +362,8 @@ class _Translator:
             return to.Scripts(arrow, below, self.node(arguments[-1], state), "over")
         if name in commands.FRACTIONS:
             style = {"d": "display", "t": "text", "c": "display"}.get(name[1], "")
-            return to.Fraction(*(self.node(part, state) for part in arguments), style=style)
+            above, below = (self.node(part, state) for part in arguments)
+            return to.Fraction(above, below, style=style)
         if name in commands.BINOMIALS:
             style = {"d": "display", "t": "text"}.get(name[1], "")
             above, below = (self.node(part, state) for part in arguments)
@@ -335,13 +381,15 @@ class _Translator:
         if name in (r"\boldsymbol", r"\bm", r"\pmb"):
             return self.node(argument, replace(state, bold=True))
         inner = _State(_FONTS[name], name in _BOLD_FONTS or (state.bold and state.font != "rm"))
-        nodes = argument.items if isinstance(argument, Group) else [argument]
+        nodes = _nodes(argument)
         if name in (r"\mathbb", r"\mathcal", r"\mathfrak", r"\mathscr", r"\mathnormal"):
             return self.row(nodes, inner)
         items: list[Item] = []
         letters: list[Symbol] = []
         for node in [*nodes, None]:
-            if isinstance(node, Symbol) and (node.text in ("~", "\\") or (node.text.isalnum() and len(node.text) == 1)):
+            if isinstance(node, Symbol) and (
+                node.text in ("~", "\\") or (node.text.isalnum() and len(node.text) == 1)
+            ):
                 letters.append(node)
                 continue
             items += self.word(letters, inner)
@@ -396,7 +444,7 @@ class _Translator:
     def operator(self, node: Command, state: _State) -> Item:
         r"""Read `\operatorname{...}`; what is not letters and spaces stays as it is."""
         argument = node.arguments[0]
-        nodes = argument.items if isinstance(argument, Group) else [argument]
+        nodes = _nodes(argument)
         texts = [" " if _name(part) in _SPACES else _name(part) for part in nodes]
         role: str = "operator" if node.name == r"\operatorname" else "limits"
         if texts and all(len(text) == 1 and (text.isalnum() or text in " -*") for text in texts):
@@ -451,7 +499,7 @@ class _Translator:
         styles = {"": "", "0": "display", "1": "text"}
         if style not in styles:
             raise FormatError(_NOWHERE, rf"\genfrac in style {style}")
-        return to.Fraction(above, below, not thickness, *fences, styles[style])
+        return to.Fraction(above, below, not thickness, fences[0], fences[1], styles[style])
 
     def array(self, node: Array, state: _State) -> Item:
         """Read an environment; a table without rows is nothing."""
@@ -477,7 +525,20 @@ _COMMANDS: Final[dict[str, Callable[[_Translator, Command, _State], Item]]] = {
     r"\genfrac": _Translator.general_fraction,
 }
 _ENVIRONMENTS: Final = frozenset(
-    "array matrix smallmatrix cases dcases rcases aligned alignedat gathered split substack subarray".split()
+    [
+        "array",
+        "matrix",
+        "smallmatrix",
+        "cases",
+        "dcases",
+        "rcases",
+        "aligned",
+        "alignedat",
+        "gathered",
+        "split",
+        "substack",
+        "subarray",
+    ]
 )
 
 
@@ -537,7 +598,11 @@ def _spread(item: Item, *, grouped: bool) -> list[Item]:
     if len(items) == 1 and isinstance(items[0], Sign) and items[0].kind != "ord":
         return [replace(items[0], kind="ord")]
     outer = (items[0], items[-1])
-    return [item] if any(isinstance(one, Sign) and one.kind in ("bin", "rel", "punct") for one in outer) else items
+    return (
+        [item]
+        if any(isinstance(one, Sign) and one.kind in ("bin", "rel", "punct") for one in outer)
+        else items
+    )
 
 
 def _tidy(items: list[Item]) -> Row:
@@ -558,7 +623,8 @@ def _tidy(items: list[Item]) -> Row:
             tidy[-1] = replace(item, base=number) if isinstance(item, to.Scripts) else number
             continue
         if _is_point(item) and isinstance(last, to.Number):
-            item = Sign(".", "punct")  # until a digit follows
+            tidy.append(Sign(".", "punct"))  # until a digit follows
+            continue
         tidy.append(item)
     return Row(_struck([Sign(".") if item == Sign(".", "punct") else item for item in tidy]))
 
@@ -568,7 +634,7 @@ def _is_slash(item: Item | None) -> bool:
 
 
 def _struck(items: list[Item]) -> list[Item]:
-    """Read a stroke printed over a letter, such as `D` and `/` with negative room between them, as one sign."""
+    """Read a stroke printed over a letter, as `D` and `/` with negative room between them, as one sign."""
     struck: list[Item] = []
     place = 0
     while place < len(items):

@@ -1,7 +1,7 @@
 """Typst: what stands between the dollars of a formula there.
 
-Tokens are set apart by spaces, so that letters never join to a name and signs never to a shorthand. Inside the
-parentheses of a function commas and semicolons are escaped, where they would part its arguments.
+Tokens are set apart by spaces, so that letters never join to a name and signs never to a shorthand. Inside
+the parentheses of a function commas and semicolons are escaped, where they would part its arguments.
 """
 
 from typing import Final
@@ -39,14 +39,65 @@ NAMES: Final = _pairs(
 _ESCAPED: Final = frozenset("()[]{}#$\"\\/&_^'`@")
 _PARTING: Final = frozenset(",;:")
 _SPACES: Final = ((1 / 6, "thin"), (2 / 9, "med"), (5 / 18, "thick"), (1.0, "quad"), (2.0, "wide"))
-_FUNCTIONS: Final = {"rm": "upright", "it": "italic", "cal": "cal", "scr": "scr", "frak": "frak", "bb": "bb", "sf": "sans", "tt": "mono"}
-_LIMITED: Final = frozenset("det gcd inf lim liminf limsup max min Pr sup".split())
+_FUNCTIONS: Final = {
+    "rm": "upright",
+    "it": "italic",
+    "cal": "cal",
+    "scr": "scr",
+    "frak": "frak",
+    "bb": "bb",
+    "sf": "sans",
+    "tt": "mono",
+}
+_LIMITED: Final = frozenset(
+    [
+        "det",
+        "gcd",
+        "inf",
+        "lim",
+        "liminf",
+        "limsup",
+        "max",
+        "min",
+        "Pr",
+        "sup",
+    ]
+)
 _OPERATORS: Final = frozenset(
-    "arccos arcsin arctan arg cos cosh cot coth csc deg dim exp hom ker lg ln log sec sin sinh tan tanh".split()
+    [
+        "arccos",
+        "arcsin",
+        "arctan",
+        "arg",
+        "cos",
+        "cosh",
+        "cot",
+        "coth",
+        "csc",
+        "deg",
+        "dim",
+        "exp",
+        "hom",
+        "ker",
+        "lg",
+        "ln",
+        "log",
+        "sec",
+        "sin",
+        "sinh",
+        "tan",
+        "tanh",
+    ]
 )
 _ACCENTS: Final = {
     **{r"\hat": "hat", r"\widehat": "hat", r"\check": "caron", r"\widecheck": "caron", r"\tilde": "tilde"},
-    **{r"\widetilde": "tilde", r"\acute": "acute", r"\grave": "grave", r"\dot": "dot", r"\ddot": "dot.double"},
+    **{
+        r"\widetilde": "tilde",
+        r"\acute": "acute",
+        r"\grave": "grave",
+        r"\dot": "dot",
+        r"\ddot": "dot.double",
+    },
     **{r"\dddot": "dot.triple", r"\ddddot": "dot.quad", r"\breve": "breve", r"\bar": "macron"},
     **{r"\vec": "arrow", r"\overrightarrow": "arrow", r"\overleftarrow": "arrow.l", r"\mathring": "circle"},
     **{r"\overleftrightarrow": "arrow.l.r", r"\overline": "overline", r"\widebar": "overline"},
@@ -79,7 +130,7 @@ class _Printer:
         self.inside = 0
 
     def row(self, row: Row) -> str:
-        """Write items side by side; brackets that Typst would stretch are escaped unless all in them is low."""
+        """Write items side by side; brackets that Typst would stretch are escaped, unless all is low."""
         pairs = _bare_pairs(row.items)
         bare = {place for pair in pairs for place in pair}
         held = {place for start, end in pairs for place in range(start + 1, end)}  # no comma parts arguments
@@ -143,9 +194,7 @@ class _Printer:
     def sign(self, sign: to.Sign, *, bare: bool = False) -> str:
         """Write one sign."""
         text = sign.text
-        if text in _ESCAPED and not bare:
-            written = f"\\{text}"
-        elif text in _PARTING and (self.inside or text == ":"):
+        if (text in _ESCAPED and not bare) or (text in _PARTING and (self.inside or text == ":" or sign.bold or sign.font)):
             written = f"\\{text}"
         else:
             written = NAMES.get(text, text)
@@ -183,9 +232,15 @@ class _Printer:
         if to.is_blank(base):
             written = EMPTY
         elif over:
-            natural = limits_by_nature(base) or relation
+            natural = (limits_by_nature(base) or relation) and not _has_arrow_below(base)
             written = self.item(base) if natural else self.call("limits", base)
-        elif isinstance(base, Row | to.Scripts) or relation or (node.placement == "side" and limits_by_nature(base)):
+        elif _has_arrow_below(base):
+            written = self.call("limits" if limits_by_nature(base) else "scripts", base)
+        elif (
+            isinstance(base, Row | to.Scripts)
+            or relation
+            or (node.placement == "side" and limits_by_nature(base))
+        ):
             written = self.call("scripts", base)
         else:
             written = self.item(base, bare=bare)
@@ -228,7 +283,7 @@ class _Printer:
             return self.matrix(inner, (node.left, node.right))
         if not node.middles and node.left + node.right in ("()", "[]", "{}", "(]", "[)"):
             inside, self.inside = self.inside, 0  # Typst stretches a pair by itself
-            written = f"{node.left}{self.row(node.parts[0])}{node.right}"
+            written = _joined([node.left, *filter(None, [self.row(node.parts[0])]), node.right])
             self.inside = inside
             return written
         self.inside += 1
@@ -245,8 +300,8 @@ class _Printer:
 
     def accent(self, node: to.Accent) -> str:
         """Write a mark over or under something."""
-        if node.command not in _ACCENTS:
-            raise FormatError(_NAME, node.command)
+        if _has_arrow_below(node):  # arrows under something; Typst has them over it only
+            return f"{self.call('limits', node.body)}_(stretch({NAMES.get(node.mark, node.mark)}))"
         return self.call(_ACCENTS[node.command], node.body)
 
     def enclosed(self, node: to.Enclosed) -> str:
@@ -293,6 +348,10 @@ class _Printer:
 EMPTY: Final = '""'
 
 
+def _has_arrow_below(item: Item) -> bool:
+    return isinstance(item, to.Accent) and item.command not in _ACCENTS
+
+
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
@@ -331,20 +390,23 @@ def _joined(pieces: list[str]) -> str:
         previous = pieces[place - 1] if place else ""
         close = (
             not place
-            or previous in ("(", "[")
-            or piece[0] in ")],"
+            or previous in ("(", "[", "{")
+            or piece[0] in ")]},"
             or (piece in ("(", "[") and len(previous) == 1 and previous.isalpha())
             or _is_at_bar(previous[-1], piece[0])
         )
-        written += piece if close else f" {piece}"
+        written += f" {piece}" if not close or (place and _are_one_sign(previous[-1], piece[0])) else piece
     return written
 
 
 def _is_at_bar(before: str, after: str) -> bool:
-    """Whether two characters meet at a vertical bar, around which Typst would set the space that it is given."""
-    if before == "|" and after in "|]->=.":
-        return False  # together they are another sign
-    return (after in "|‖" and before not in "|[") or before in "|‖"
+    """Whether two characters meet at a bar, around which Typst would set the space that it is given."""
+    return after in "|‖" or before in "|‖"
+
+
+def _are_one_sign(before: str, after: str) -> bool:
+    """Whether two characters that touch are another sign, as a bar and a bracket are."""
+    return (before in "|[" and after == "|") or (before == "|" and after in "]->=.")
 
 
 def _bare_pairs(items: list[Item]) -> set[tuple[int, int]]:

@@ -109,7 +109,12 @@ class _Outlines:
 
 
 def _draw_rule(rule: Rule, pen: Any) -> None:  # noqa: ANN401
-    corners = ((rule.left, rule.bottom), (rule.right, rule.bottom), (rule.right, rule.top), (rule.left, rule.top))
+    corners = (
+        (rule.left, rule.bottom),
+        (rule.right, rule.bottom),
+        (rule.right, rule.top),
+        (rule.left, rule.top),
+    )
     pen.moveTo(corners[0])
     for corner in corners[1:]:
         pen.lineTo(corner)

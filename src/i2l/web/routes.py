@@ -11,8 +11,8 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response
 
 from i2l import __version__
-from i2l.formulas.lexer import FormulaError
 from i2l.formats.convert import FormatError, TextFormat, formula_docx, write_formula
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.pretty import readable_formula
 from i2l.inference.model_folder import bundled_models
 from i2l.web import schemas

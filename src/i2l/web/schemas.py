@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from i2l.inference import BEAM_WIDTH
 from i2l.formats.convert import TEXT_FORMATS, TextFormat
+from i2l.inference import BEAM_WIDTH
 
 MAX_BEAM = 20
 MAX_IMAGES = 32  # in one request
