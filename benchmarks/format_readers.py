@@ -608,7 +608,7 @@ def without_limits(form: Any) -> Any:  # noqa: ANN401
 def as_asciimath_shows(form: Any) -> Any:  # noqa: ANN401
     """Give a form as AsciiMath shows it: primes on the line, dots one by one, its own two epsilons."""
     if isinstance(form, str):
-        if "\u0338" in unicodedata.normalize("NFD", form) and form[0].isalpha():
+        if "\u0338" in unicodedata.normalize("NFD", form) and (form[0].isalpha() or form[0] in "∂∇"):
             return ("up", *as_asciimath_shows(form[0]))
         return {"ϵ": "ε", "ε": "ɛ"}.get(form, form)
     if not isinstance(form, tuple | list):

@@ -194,7 +194,9 @@ class _Printer:
     def sign(self, sign: to.Sign, *, bare: bool = False) -> str:
         """Write one sign."""
         text = sign.text
-        if (text in _ESCAPED and not bare) or (text in _PARTING and (self.inside or text == ":" or sign.bold or sign.font)):
+        if (text in _ESCAPED and not bare) or (
+            text in _PARTING and (self.inside or text == ":" or sign.bold or sign.font)
+        ):
             written = f"\\{text}"
         else:
             written = NAMES.get(text, text)
@@ -307,9 +309,7 @@ class _Printer:
     def enclosed(self, node: to.Enclosed) -> str:
         """Write a frame or a strike."""
         if node.how == "box":
-            inside, self.inside = self.inside, 0
-            body = self.row(Row(to.items_of(node.body)))
-            self.inside = inside
+            body = self.argument(node.body)
             return f"#box(stroke: 0.5pt, inset: 0.3em, baseline: 0.3em, $display({body})$)"
         option = {"up": "", "down": ", inverted: #true", "cross": ", cross: #true"}[node.how]
         return f"cancel({self.argument(node.body)}{option})"
