@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from i2l.cli import app, clipboard
 from i2l.errors import I2LError, MissingDependencyError
-from i2l.inference import reading
 from tests.inference.conftest import FORMULAS, draw_formula
 
 
