@@ -12,6 +12,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "i2l"
 FLOW = [
     "formulas",
+    "formats",
     "extraction",
     "rendering",
     "images",

@@ -90,8 +90,8 @@ class Installed:
     requires = (
         "numpy>=1.26",
         'fastapi>=0.115; extra == "serve"',
-        'i2l[mathml]; extra == "serve"',
-        'latex2mathml>=3.77; extra == "mathml"',
+        'i2l[pages]; extra == "serve"',
+        'jinja2>=3; extra == "pages"',
     )
 
     def __init__(self, origin):
@@ -121,7 +121,7 @@ def test_what_to_install_is_said_for_how_it_was_installed(installed, tmp_path, m
     assert installed(folder) == f"'{tmp_path}[serve]'"
     assert installed(folder | {"dir_info": {"editable": True}}) == f"-e '{tmp_path}[serve]'"
     assert installed({"url": wheel.as_uri(), "archive_info": {}}) == f"'{wheel}[serve]'"
-    packages = "'fastapi>=0.115' 'latex2mathml>=3.77'"
+    packages = "'fastapi>=0.115' 'jinja2>=3'"
     assert installed({"url": (tmp_path / "gone.whl").as_uri(), "archive_info": {}}) == packages
     assert installed(None) == packages
     git = {"url": "https://example.org/i2l.git", "vcs_info": {"vcs": "git", "commit_id": "1"}}
@@ -137,5 +137,5 @@ def test_what_to_install_is_said_for_how_it_was_installed(installed, tmp_path, m
 
 
 def test_a_missing_package_is_said_with_the_command():
-    with pytest.raises(errors.MissingDependencyError, match=r"pip install .*\[mathml\]|latex2mathml"):
-        errors.require_extra("no_such_package", "mathml")
+    with pytest.raises(errors.MissingDependencyError, match=r"pip install .*\[serve\]|fastapi"):
+        errors.require_extra("no_such_package", "serve")

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from i2l.cli import app, clipboard
 from i2l.errors import I2LError, MissingDependencyError
-from i2l.inference import reading
 from tests.inference.conftest import FORMULAS, draw_formula
 
 
@@ -92,20 +91,42 @@ def test_stdin(run, folder, arguments):
         ("display", "$$x^{2} = y$$"),
         ("inline", "$x^{2} = y$"),
         ("mathml", "<math"),
+        ("omml", "<m:oMath"),
+        ("typst", "x^2 = y"),
+        ("asciimath", "x^(2) = y"),
+        ("unicode", "x² = y"),
+        ("equation", r"\begin{equation} x^{2} = y \end{equation}"),
     ],
 )
 def test_formats(run, folder, output, expected):
     assert run(folder / "3.png", "--format", output).stdout.startswith(expected)
 
 
-def test_a_formula_that_mathml_cannot_express(run, folder, monkeypatch):
+def test_several_formats(run, folder):
+    assert run(folder / "3.png", "--format", "typst,unicode").stdout == "typst\tx^2 = y\nunicode\tx² = y\n"
+    assert run(folder / "3.png", "--format", "word").exit_code == 2
 
-    monkeypatch.setattr(reading, "_COMMAND", __import__("re").compile("b"))  # so that b is not understood
+
+def test_files(run, folder, tmp_path):
+    result = run(folder / "0.png", folder / "3.png", "--format", "docx", "--out", tmp_path, "--no-names")
+    assert result.exit_code == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"0.docx", "3.docx"}
+    assert run(folder / "3.png", "--format", "docx,typst", "-o", tmp_path / "x.docx").stdout == "x^2 = y\n"
+    assert (tmp_path / "x.docx").read_bytes() == (tmp_path / "3.docx").read_bytes()
+    nowhere = run(folder / "3.png", "--format", "docx")
+    assert nowhere.exit_code == 1
+    assert "--out" in str(nowhere.exception)
+
+
+def test_a_formula_that_a_format_cannot_say(run, folder, monkeypatch):
+    from i2l.formats import symbols
+
+    monkeypatch.delitem(symbols.SIGNS, "+")
     result = run(folder / "0.png", folder / "1.png", "--format", "mathml", "--no-names")
     assert result.exit_code == 1
     assert result.stdout.splitlines()[0].startswith("<math")
     assert result.stdout.splitlines()[1] == ""
-    assert "MathML cannot express b" in result.stderr
+    assert "MathML cannot say +" in result.stderr
 
 
 def test_n_best(run, folder):

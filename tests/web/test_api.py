@@ -234,6 +234,24 @@ def test_tokens_to_latex(client):
     assert (wrong.status_code, wrong.json()["type"]) == (422, "/docs#invalid-request")
 
 
+def test_convert(client):
+    """Edited LaTeX in every format; what a format cannot say has its reason in the place of the value."""
+    wanted = ["typst", "mathml", "unicode", "docx"]
+    answer = client.post("/api/convert", json={"latex": r"\frac{a}{b}", "formats": wanted}).json()["data"]
+    assert [entry["type"] for entry in answer] == wanted
+    assert [entry["error"] for entry in answer] == [None] * 4
+    assert answer[0]["value"] == "frac(a, b)"
+    assert base64.b64decode(answer[3]["value"]).startswith(b"PK")
+    ruled = {"latex": r"\begin{array}{c} a \\ \hline b \end{array}", "formats": ["omml", "mathml"]}
+    refused, said = client.post("/api/convert", json=ruled).json()["data"]
+    assert refused["value"] is None
+    assert "Word cannot say a rule" in refused["error"]
+    assert said["value"].startswith("<math")
+    wrong = client.post("/api/convert", json={"latex": "{x", "formats": ["typst"]})
+    assert (wrong.status_code, wrong.json()["type"]) == (422, "/docs#invalid-request")
+    assert client.post("/api/convert", json={"latex": "x", "formats": ["word"]}).status_code == 422
+
+
 def test_status_models_examples_and_metrics(client):
     assert client.get("/health").json()["status"] == "ok"
     assert client.get("/ready").json()["status"] == "ready"

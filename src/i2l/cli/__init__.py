@@ -20,6 +20,7 @@ from i2l.cli.evaluate import evaluate
 from i2l.cli.explain import explain
 from i2l.cli.export import export
 from i2l.cli.extract import extract
+from i2l.cli.formats import convert
 from i2l.cli.normalize import normalize
 from i2l.cli.parts import parts
 from i2l.cli.read import read
@@ -29,7 +30,7 @@ from i2l.cli.train import train
 from i2l.errors import I2LError
 
 PANELS: Final[dict[str, tuple[Callable[..., Any], ...]]] = {
-    "Read formulas": (read, explain, serve),
+    "Read formulas": (read, explain, serve, convert),
     "Make and judge models": (
         *(extract, normalize, parts, compose, render, build),
         *(train, evaluate, calibrate, export),

@@ -6,18 +6,19 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from i2l.errors import I2LError, require_extra
+from i2l.cli.formats import in_formats, read_formats, write_file
+from i2l.errors import I2LError
 from i2l.inference.options import BEAM_WIDTH, ReadingOptions
 
 if TYPE_CHECKING:
+    from i2l.formats.convert import OutputFormat
     from i2l.images.open import ImageSource
     from i2l.inference.reading import Reading
 
-OutputFormat = Literal["latex", "tokens", "display", "inline", "mathml"]
 PROGRESS_FROM_IMAGES = 8  # with fewer there is no progress bar
 DOUBTFUL_CONFIDENCE = 0.5  # below it a person should look
 
@@ -34,9 +35,20 @@ def read(
         bool, typer.Option("--json", help="One JSON object a line: tokens, probabilities, boxes, time.")
     ] = False,
     output: Annotated[
-        OutputFormat,
-        typer.Option("--format", help="What to print."),
+        str,
+        typer.Option(
+            "--format",
+            metavar="NAME[,NAME...]",
+            help="latex, inline ($), display ($$), brackets, equation, tokens, mathml, omml, typst, "
+            "asciimath, unicode; docx, png and svg are files and need --out.",
+        ),
     ] = "latex",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Where docx, png and svg go: a file, or a folder if there are several."
+        ),
+    ] = None,
     n_best: Annotated[
         int, typer.Option(min=1, help="Print so many readings an image, each after its confidence.")
     ] = 1,
@@ -79,6 +91,8 @@ def read(
 
         i2l read formula.png
 
+        i2l read formula.png --format typst,docx -o formula.docx
+
         i2l read scans/ --json --jobs 4 > readings.jsonl
 
         i2l read page.png --region 120,310,840,95
@@ -87,8 +101,7 @@ def read(
     """
     from i2l.inference.reader import read_in_chunks
 
-    if output == "mathml":
-        require_extra("latex2mathml", "mathml")
+    formats = read_formats(output, out)
     if json_lines and output != "latex":
         raise I2LError("--json has tokens and LaTeX together; leave out --format, or leave out --json.")
     warnings.filterwarnings("ignore", module="PIL")  # what Pillow remarks about a file is in our message
@@ -119,7 +132,9 @@ def read(
         try:
             if isinstance(reading, I2LError):
                 raise reading
-            text = _to_json(name, reading) if json_lines else _to_lines(reading, output, n_best)
+            text = _to_json(name, reading) if json_lines else _to_lines(reading, formats, n_best)
+            for kind in formats:
+                write_file(reading.latex, kind, out, name if len(sources) > 1 else None)
             if doubt := _doubt(reading):
                 typer.echo(f"{name}: {doubt}", err=True)
         except I2LError as error:
@@ -218,15 +233,16 @@ def _doubt(reading: "Reading") -> str | None:
     return None
 
 
-def _to_lines(reading: "Reading", output: OutputFormat, n_best: int) -> str:
-    from i2l.inference.reading import format_formula
-
+def _to_lines(reading: "Reading", formats: "list[OutputFormat]", n_best: int) -> str:
+    """Write a reading, or the best of them, each in every format that is text."""
     if n_best == 1:
-        return format_formula(reading.latex, reading.tokens, output)
+        return in_formats(reading.latex, reading.tokens, formats)
     found = [(reading.confidence, reading.latex, reading.tokens)]
     found += [(other.confidence, other.latex, other.tokens) for other in reading.alternatives[: n_best - 1]]
     return "\n".join(
-        f"{confidence:.4f}\t{format_formula(latex, tokens, output)}" for confidence, latex, tokens in found
+        f"{confidence:.4f}\t{line}"
+        for confidence, latex, tokens in found
+        for line in in_formats(latex, tokens, formats).split("\n")
     )
 
 

@@ -3,26 +3,22 @@
 `ReadingAssembly` makes a `Reading` of what a search found. Hypotheses that draw the same are put together,
 the most probable is printed, and it gets its confidence, the boxes of its tokens, and what else might stand
 in the place of each. What makes no sense is refused: a model writes something about any picture, also about
-one of no formula. `format_formula` writes a reading as text: LaTeX by itself or in dollars, canonical tokens,
-or MathML.
+one of no formula.
 """
 
 import base64
 import html
 import io
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, get_args
-from xml.etree import ElementTree
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from i2l.errors import I2LError, require_extra
-from i2l.formulas import commands
+from i2l.formats.convert import TextFormat, formula_docx, write_formula
 from i2l.formulas.commands import SWITCHES
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
@@ -94,6 +90,65 @@ class Reading:
     def formula(self) -> str:
         """The canonical tokens joined by spaces."""
         return " ".join(self.tokens)
+
+    def to(self, output: TextFormat) -> str:
+        """Write the formula in a format of text, by its name in `i2l read --format`.
+
+        Raises:
+            FormatError: if the format cannot say it; the message names the command or construct.
+        """
+        return self.formula if output == "tokens" else write_formula(self.latex, output)
+
+    @property
+    def mathml(self) -> str:
+        """The formula in MathML, as one `<math>` element."""
+        return self.to("mathml")
+
+    @property
+    def omml(self) -> str:
+        """The formula as Word has it, as one `<m:oMath>` element."""
+        return self.to("omml")
+
+    @property
+    def typst(self) -> str:
+        """The formula in Typst, without the dollars."""
+        return self.to("typst")
+
+    @property
+    def asciimath(self) -> str:
+        """The formula in AsciiMath."""
+        return self.to("asciimath")
+
+    @property
+    def unicode(self) -> str:
+        """The formula as one line of plain text."""
+        return self.to("unicode")
+
+    def docx(self) -> bytes:
+        """Make a Word document that holds the formula."""
+        return formula_docx(self.latex)
+
+    def png(self, *, dpi: int = 300) -> bytes:
+        """Draw the formula typeset by TeX, as a picture.
+
+        Raises:
+            MissingDependencyError: if pdflatex or pypdfium2 is not installed.
+            I2LError: if TeX cannot draw it.
+        """
+        from i2l.rendering.typeset import typeset_png
+
+        return typeset_png(self.latex, dpi=dpi)
+
+    def svg(self) -> str:
+        """Draw the formula typeset by TeX, as outlines that scale.
+
+        Raises:
+            MissingDependencyError: if pdflatex or pypdfium2 is not installed.
+            I2LError: if TeX cannot draw it.
+        """
+        from i2l.rendering.typeset import typeset_svg
+
+        return typeset_svg(self.latex)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the reading as JSON values, without attention."""
@@ -380,77 +435,3 @@ def _is_another_picture(tokens: Sequence[str], place: int, other: str) -> bool:
     return [look for token in changed if (look := look_of(token.text))] != [
         look for token in tokens if (look := look_of(token))
     ]
-
-
-OutputFormat = Literal["latex", "tokens", "display", "inline", "mathml"]
-
-# What latex2mathml does not know, by names that it does, or by nothing.
-_KNOWN_AS: Final = {
-    name: command.mathml for name, command in commands.COMMANDS.items() if command.mathml is not None
-}
-# After \big and the like latex2mathml leaves names as they are.
-_DELIMITERS: Final = {name: commands.COMMANDS[name].unicode for name in commands.DELIMITERS}
-_ENVIRONMENTS: Final = {
-    name: environment.mathml for name, environment in commands.ENVIRONMENTS.items() if environment.mathml
-}
-_COMMAND: Final = re.compile(r"\\[A-Za-z]+")
-_VERTICAL_SPACE: Final = re.compile(r"\\vspace\*?\{[^{}]*\}")
-_SIZED_ANGLE: Final = re.compile(r"(\\[bB]igg?[lrm]?) *([<>])")
-_LEFT_AS_IT_IS: Final = re.compile(r"(?<=>)\\(?:[A-Za-z]+|[{}|])(?=</mo>)")
-_ENVIRONMENT: Final = re.compile(rf"\\(begin|end)\{{({'|'.join(_ENVIRONMENTS)})\}}")
-
-
-class OutputError(I2LError):
-    """A reading that cannot be written in a format."""
-
-
-def format_formula(latex: str, tokens: tuple[str, ...], output: OutputFormat = "latex") -> str:
-    """Write a formula in a format, on one line.
-
-    Args:
-        latex: as a person would write it.
-        tokens: canonical.
-        output: latex, tokens, display ($$...$$), inline ($...$) or mathml.
-
-    Raises:
-        OutputError: for a format that does not exist, or a formula that MathML cannot express.
-        MissingDependencyError: if latex2mathml is needed and not installed.
-    """
-    if output == "latex":
-        return latex
-    if output == "tokens":
-        return " ".join(tokens)
-    if output == "display":
-        return f"$${latex}$$"
-    if output == "inline":
-        return f"${latex}$"
-    if output == "mathml":
-        return to_mathml(latex)
-    raise OutputError(f"There is no format {output!r}; choose one of {', '.join(get_args(OutputFormat))}.")
-
-
-def to_mathml(latex: str) -> str:
-    """Write LaTeX as MathML, by latex2mathml.
-
-    Raises:
-        OutputError: if it cannot be expressed.
-        MissingDependencyError: if latex2mathml is not installed.
-    """
-    converter = require_extra("latex2mathml.converter", "mathml")
-    known = _COMMAND.sub(lambda match: _known_as(match.group()), _VERTICAL_SPACE.sub("", latex))
-    known = _SIZED_ANGLE.sub(lambda match: match[1] + {"<": "⟨", ">": "⟩"}[match[2]], known)
-    known = _ENVIRONMENT.sub(lambda match: rf"\{match[1]}{{{_ENVIRONMENTS[match[2]]}}}", known)
-    try:
-        converted = str(converter.convert(known, display="block"))
-        converted = _LEFT_AS_IT_IS.sub(lambda match: _DELIMITERS.get(match[0]) or match[0], converted)
-        texts = list(ElementTree.fromstring(converted).itertext())
-    except Exception as error:  # latex2mathml raises its own errors, and IndexError and the like besides
-        raise OutputError(f"MathML cannot express {latex!r} ({type(error).__name__}).") from error
-    for unknown in filter(None, map(_COMMAND.search, texts)):
-        raise OutputError(f"MathML cannot express {unknown.group()} in {latex!r}.")
-    return " ".join(converted.split())
-
-
-def _known_as(command: str) -> str:
-    known = _KNOWN_AS.get(command, command)
-    return f"{{{known}}}" if known.isalpha() else known

@@ -1,15 +1,17 @@
 """The routes of the API: thin, each a few lines around what it calls."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import base64
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response
 
 from i2l import __version__
+from i2l.formats.convert import FormatError, TextFormat, formula_docx, write_formula
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.pretty import readable_formula
 from i2l.inference.model_folder import bundled_models
@@ -154,6 +156,47 @@ async def latex(request: Request) -> dict[str, str]:
         return {"latex": await asyncio.get_running_loop().run_in_executor(_state(request).writer, writing)}
     except FormulaError as error:
         raise ProblemError("invalid-request", f"These tokens are not a formula: {error}") from error
+
+
+@api_router.post(
+    "/convert",
+    response_model=schemas.ConvertResult,
+    responses=_problems(400, 408, 413, 422),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": schemas.ConvertRequest.model_json_schema()}},
+        }
+    },
+)
+async def convert(request: Request) -> dict[str, Any]:
+    """Write LaTeX in other formats, for instance after it was edited.
+
+    A format that cannot say the formula has no value but an error, which names the command.
+    """
+    async with _uploaded(request, max_bytes=MAX_FORMULA_BYTES) as body:
+        wanted = parse_json(body, schemas.ConvertRequest)
+    writing = partial(_converted, wanted.latex, wanted.formats)
+    try:
+        return {"data": await asyncio.get_running_loop().run_in_executor(_state(request).writer, writing)}
+    except FormulaError as error:
+        raise ProblemError("invalid-request", f"This is not a formula: {error}") from error
+
+
+def _converted(latex: str, formats: Sequence[TextFormat | Literal["docx"]]) -> list[dict[str, Any]]:
+    """Write a formula in each format, or say why not."""
+    data = []
+    for kind in formats:
+        entry: dict[str, Any] = {"type": kind, "value": None, "error": None}
+        try:
+            if kind == "docx":
+                entry["value"] = base64.b64encode(formula_docx(latex)).decode()
+            else:
+                entry["value"] = write_formula(latex, kind)
+        except FormatError as error:
+            entry["error"] = str(error)
+        data.append(entry)
+    return data
 
 
 @api_router.get("/models", response_model=schemas.ModelList, response_model_exclude_none=True)

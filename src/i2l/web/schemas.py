@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from i2l.formats.convert import TEXT_FORMATS, TextFormat
 from i2l.inference.options import BEAM_WIDTH
-from i2l.inference.reading import OutputFormat
 
 MAX_BEAM = 20
 MAX_IMAGES = 32  # in one request
@@ -31,8 +31,10 @@ class ReadOptions(BaseModel):
     scale: float | None = Field(
         None, ge=0.05, le=20, description="Enlarge the image by this instead of estimating it."
     )
-    formats: list[OutputFormat] = Field(
-        [], max_length=5, description="Give the formula in these too, in `data`; also `mathml,display`."
+    formats: list[TextFormat] = Field(
+        [],
+        max_length=len(TEXT_FORMATS),
+        description="Give the formula in these too, in `data`; also `mathml,display`.",
     )
 
     @field_validator("formats", mode="before")
@@ -85,7 +87,7 @@ class OtherReading(BaseModel):
 class FormattedFormula(BaseModel):
     """The formula in another format, named as in Mathpix's `data`."""
 
-    type: OutputFormat
+    type: TextFormat
     value: str | None
     error: str | None = None
 
@@ -186,6 +188,35 @@ class FormulaResult(BaseModel):
     """The same as a person would write it."""
 
     latex: str
+
+
+class ConvertRequest(BaseModel):
+    """LaTeX, as a person writes or edits it, and the formats that are wanted."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"latex": "x^{2}", "formats": ["typst", "mathml"]}]}
+    )
+
+    latex: str = Field(min_length=1, max_length=20_000)
+    formats: list[TextFormat | Literal["docx"]] = Field(
+        min_length=1,
+        max_length=len(TEXT_FORMATS) + 1,
+        description="`docx` is a Word document, in base64.",
+    )
+
+
+class ConvertedFormula(BaseModel):
+    """The formula in one format, or why that format cannot say it."""
+
+    type: TextFormat | Literal["docx"]
+    value: str | None
+    error: str | None = None
+
+
+class ConvertResult(BaseModel):
+    """The formula in each format, in the order in which they were asked for."""
+
+    data: list[ConvertedFormula]
 
 
 class ModelDescription(BaseModel):

@@ -18,11 +18,13 @@ from typing import Any, BinaryIO, Final
 from PIL import Image
 
 from i2l.errors import I2LError
+from i2l.formats.convert import FormatError, TextFormat
+from i2l.formulas.lexer import FormulaError
 from i2l.images.open import ImageError, NotAnImageError, OversizedImageError, check_strips
 from i2l.images.prepare import ImageTooLargeError
 from i2l.inference.options import ReadingOptions
 from i2l.inference.reader import Reader
-from i2l.inference.reading import OutputError, OutputFormat, Reading, format_formula
+from i2l.inference.reading import Reading
 from i2l.web.connections import limit_logs
 from i2l.web.workers import pack_frame, receive_frame
 
@@ -137,7 +139,7 @@ def check_image(data: bytes, *, max_pixels: int) -> None:
         )
 
 
-def _to_json(reading: Reading, formats: Sequence[OutputFormat]) -> dict[str, Any]:
+def _to_json(reading: Reading, formats: Sequence[TextFormat]) -> dict[str, Any]:
     content = reading.to_dict()
     height, width = reading.prepared.pixels.shape
     content["ink"] = [round(value, 1) for value in reading.prepared.to_file((0, 0, width, height))]
@@ -145,8 +147,8 @@ def _to_json(reading: Reading, formats: Sequence[OutputFormat]) -> dict[str, Any
     for kind in formats:
         entry: dict[str, Any] = {"type": kind}
         try:
-            entry["value"] = format_formula(reading.latex, reading.tokens, kind)
-        except OutputError as error:
+            entry["value"] = reading.to(kind)
+        except (FormatError, FormulaError) as error:
             entry |= {"value": None, "error": str(error)}
         content["data"].append(entry)
     return content

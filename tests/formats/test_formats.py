@@ -1,0 +1,247 @@
+"""Every format on every construct: what the format's own program makes of it shows what the formula shows."""
+
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+
+from benchmarks import format_readers as readers
+from benchmarks.formats import expected, read_mathml, read_omml, read_plain, read_typst
+from i2l.errors import I2LError
+from i2l.formats.asciimath import NAMES as ASCIIMATH_NAMES
+from i2l.formats.convert import TEXT_FORMATS, FormatError, choose_formats, formula_docx, write_formula
+from i2l.formats.symbols import SIGNS, in_alphabet
+from i2l.formats.translate import read_layout
+from i2l.formats.typst import NAMES as TYPST_NAMES
+from i2l.formulas import commands
+from i2l.formulas.lexer import FormulaError
+from tests.formulas.test_properties import formulas
+
+FOLDER = Path(__file__).parent
+FORMULAS = FOLDER.joinpath("formulas.txt").read_text().splitlines()
+PRINTED = ("mathml", "omml", "typst", "asciimath", "unicode")
+
+
+def read_as_xml(texts):
+    """MathML as Python parses it; Chromium does in the slow test."""
+    for text in texts:
+        yield readers.form_of_mathml(ElementTree.fromstring(text), fonts=True)
+
+
+READERS = {"mathml": read_as_xml, "omml": read_omml, "typst": read_typst, "unicode": read_plain}
+
+
+def differences(sources, output, reader):
+    """The formulas that come back as something else, and those that the format refuses."""
+    said, refused = [], []
+    for source in sources:
+        try:
+            said.append((source, write_formula(source, output)))
+        except FormatError as error:
+            refused.append(error.construct)
+    found = list(reader([text for _, text in said]))
+    wrong = [
+        (source, text, form)
+        for (source, text), form in zip(said, found, strict=True)
+        if form != expected(read_layout(source), output)
+    ]
+    return wrong, refused
+
+
+@pytest.mark.parametrize("output", READERS)
+def test_every_construct_comes_back(output):
+    wrong, refused = differences(FORMULAS, output, READERS[output])
+    assert wrong == []
+    assert len(refused) <= 4, refused
+
+
+@pytest.mark.slow
+def test_chromium_draws_every_construct(browser):
+    wrong, refused = differences(FORMULAS, "mathml", lambda texts: read_mathml(texts, browser))
+    assert wrong == []
+    assert refused == []
+
+
+def test_asciimath_is_what_mathjax_read():
+    """The lines of asciimath.txt were read by MathJax and compared, by `python -m benchmarks.formats`."""
+    judged = FOLDER.joinpath("asciimath.txt").read_text().splitlines()
+    for source, line in zip(FORMULAS, judged, strict=True):
+        if line:
+            assert write_formula(source, "asciimath") == line
+        else:
+            with pytest.raises(FormatError, match="AsciiMath cannot say"):
+                write_formula(source, "asciimath")
+
+
+@given(formulas)
+@settings(max_examples=150, deadline=None)
+def test_any_formula_comes_back_or_is_refused_by_name(source):
+    for output, reader in READERS.items():
+        if output == "unicode":
+            continue  # brackets without a partner can be read in two ways there
+        try:
+            text = write_formula(source, output)
+        except FormulaError:
+            return
+        except FormatError:
+            continue
+        (found,) = reader([text])
+        assert found == expected(read_layout(source), output), (output, text)
+
+
+@given(formulas)
+@settings(max_examples=100, deadline=None)
+def test_canonical_tokens_say_the_same(source):
+    try:
+        canonical = write_formula(source, "tokens")
+    except FormulaError:
+        return
+    for output in PRINTED:
+        try:
+            text = write_formula(source, output)
+        except FormatError:
+            continue
+        assert write_formula(canonical, output) == text
+
+
+@pytest.mark.parametrize(
+    ("latex", "typst"),
+    [
+        ("x", "x"),
+        (r"\frac{a}{b}", "frac(a, b)"),
+        (r"f(x, y) = \frac{g(x,y)}{2}", "f(x, y) = frac(g(x, y), 2)"),
+        (r"\frac{a, b}{c; d}", r"frac(a \, b, c \; d)"),
+        (r"(\frac{a}{b})", r"\( frac(a, b) \)"),
+        (r"\left(\frac{a}{b}\right)", "(frac(a, b))"),
+        (r"i n", "i n"),
+        (r"\mathrm{tr}\,\rho", '"tr" thin rho'),
+        (r"\#", r"\#"),
+        (r'\text{say "a\_b"}', r'"say \"a_b\""'),
+        (r"x_{12}'", "x'_12"),
+        (r"|x|^2", "|x|^2"),
+        (r"||", "| |"),
+        (r"\boldsymbol{,}", r"bold(\,)"),
+        (r"\varinjlim_k", "limits(limits(lim)_(stretch(->)))_k"),
+        (r"\left[ |a| \right]", "[ |a| ]"),  # `[|` and `|]` are other signs
+        (r"\begin{aligned} a &= b \\ c &= d \end{aligned}", r"a & = b \ c & = d"),
+        (r"\begin{pmatrix} a & ~ \\ c & d \end{pmatrix}", 'mat(delim: "(", a, #h(0.333em) ; c, d)'),
+    ],
+)
+def test_typst(latex, typst):
+    assert write_formula(latex, "typst") == typst
+
+
+@pytest.mark.parametrize(
+    ("latex", "asciimath"),
+    [
+        (r"C^{(1,0)}", "C^(( 1 , 0 ) {::})"),  # not the matrix that `((1,0))` is
+        (r"\frac{|x|}{2}", "( :|: x :|: )/(2)"),  # not the angle bracket that `(:` is
+        (r"f\frac{a}{b}", "f {: (a)/(b) :}"),  # not f(a) over b
+        (r"a \wedge^* b", "a ^^ ^(**) b"),  # not the large wedge
+        (r"\frac{(a}{b}", '("(" a)/(b)'),  # a bracket that is not closed takes none of ours
+        (r"\left. x \right|_0", "{: x :|_(0)"),
+    ],
+)
+def test_asciimath(latex, asciimath):
+    assert write_formula(latex, "asciimath") == asciimath
+
+
+@pytest.mark.parametrize(
+    ("latex", "text"),
+    [
+        (r"\frac{-b\pm\sqrt{b^2-4ac}}{2a}", "(−b ± √(b² − 4ac))/(2a)"),
+        (r"x_i^2 + y_{\alpha}", "xᵢ² + y_α"),
+        (r"\sum_{n=1}^\infty a_n", "∑_(n = 1)^∞aₙ"),
+        (r"\mathbb{R} \mathcal{L} \mathbf{x}", "ℝℒ𝐱"),
+        (r"\sin x + \hat{y}", "sin x + y\u0302"),
+        (r"a/b", "a∕b"),
+    ],
+)
+def test_plain_text(latex, text):
+    assert write_formula(latex, "unicode") == text
+
+
+@pytest.mark.parametrize(
+    ("latex", "output", "construct"),
+    [
+        (r"a \unheardof b", "typst", r"Typst cannot say \\unheardof"),
+        (r"a = b \tag{1}", "mathml", r"MathML cannot say \\tag"),
+        (r"\begin{array}{c|c} a & b \end{array}", "omml", r"Word cannot say a rule in a table"),
+        (r"\xcancel{x}", "asciimath", r"AsciiMath cannot say \\xcancel"),
+        (r"a \hspace{-2em} b", "unicode", "Plain text cannot say negative space"),
+        (r"\begin{tikzpicture} x \end{tikzpicture}", "omml", r"Word cannot say \\begin\{tikzpicture\}"),
+        (r"\not", "typst", r"Typst cannot say \\not before nothing"),
+    ],
+)
+def test_what_cannot_be_said_is_named(latex, output, construct):
+    with pytest.raises(FormatError, match=construct):
+        write_formula(latex, output)
+
+
+def test_latex_formats():
+    assert write_formula("x^2") == "x^2"
+    assert write_formula("x^2", "inline") == "$x^2$"
+    assert write_formula("x^2", "display") == "$$x^2$$"
+    assert write_formula("x^2", "brackets") == r"\[ x^2 \]"
+    assert write_formula("x^2", "equation") == r"\begin{equation} x^2 \end{equation}"
+    assert write_formula("x^2", "tokens") == "x ^ { 2 }"
+    with pytest.raises(I2LError, match="choose one of"):
+        write_formula("x", "word")
+    assert choose_formats("typst, docx") == ["typst", "docx"]
+    for output in TEXT_FORMATS:
+        assert "\n" not in write_formula(r"\begin{aligned} a &= b \\ c &= d \end{aligned}", output)
+
+
+def test_every_sign_of_latex_is_known():
+    every = [
+        *commands.LETTERS,
+        *commands.BINARIES,
+        *commands.RELATIONS,
+        *commands.ARROW_SIGNS,
+        *commands.OPERATORS,
+    ]
+    for output in PRINTED:
+        for sign in every:
+            assert write_formula(f"a {sign} b", output)
+
+
+def test_typst_knows_the_names(tmp_path):
+    import typst
+
+    wrong = {}
+    for sign, name in TYPST_NAMES.items():
+        (tree,) = json.loads(typst.query(f"$ {name} $".encode(), "math.equation"))
+        if tree["body"].get("text") != sign:
+            wrong[name] = tree["body"]
+    assert wrong == {}
+
+
+def test_names_are_of_signs_that_we_write():
+    known = {sign for sign, _ in SIGNS.values()} | {"′", "⟨", "⟩"}
+    assert set(TYPST_NAMES) <= known
+    assert set(ASCIIMATH_NAMES) <= known
+
+
+def test_alphabets():
+    assert in_alphabet("h", "", bold=False) == "ℎ"
+    assert in_alphabet("B", "cal", bold=False) == "ℬ"
+    assert in_alphabet("x", "rm", bold=True) == "𝐱"
+    assert in_alphabet("+", "bb", bold=False) == "+"
+
+
+def test_word_document():
+    import docx
+
+    content = formula_docx(*[latex for latex in FORMULAS if "hline" not in latex])
+    assert content == formula_docx(*[latex for latex in FORMULAS if "hline" not in latex])
+    document = docx.Document(io.BytesIO(content))
+    paragraphs = document.element.body.findall("{*}p/{*}oMathPara/{*}oMath")
+    assert len(paragraphs) == len(FORMULAS) - 2
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        text = archive.read("word/document.xml").decode()
+    assert not re.search(r"<m:e></m:e>|<m:e/>", text), "Word shows an empty place as a dotted box"
