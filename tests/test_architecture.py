@@ -20,6 +20,7 @@ FLOW = [
     "evaluation",
     "explain",
     "web",
+    "desktop",
 ]
 OPEN_TO_ALL = {"errors", "config", "files", ""}
 MAX_MODULE_LINES = 750

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 OutputFormat = Literal["latex", "tokens", "display", "inline", "mathml"]
 MANY = 8  # images from which on there is a progress bar
-DOUBTFUL = 0.5  # confidence below which a person should look
 
 
 def read(
@@ -77,6 +76,7 @@ def read(
         xclip -selection clipboard -t image/png -o | i2l read --copy
     """
     from i2l.inference.many import read_all
+    from i2l.inference.reader import find_doubt
 
     if output == "mathml":
         require_extra("latex2mathml", "mathml")
@@ -105,7 +105,7 @@ def read(
             if isinstance(reading, I2LError):
                 raise reading
             text = _to_json(name, reading) if json_lines else _to_lines(reading, output, n_best)
-            if doubt := _doubt(reading):
+            if doubt := find_doubt(reading):
                 typer.echo(f"{name}: {doubt}", err=True)
         except I2LError as error:
             failed += 1
@@ -115,7 +115,7 @@ def read(
         sys.stdout.write((_with_name(name, text) if named and not json_lines else text) + "\n")
         sys.stdout.flush()
     if copy:
-        from i2l.cli.clipboard import copy_text
+        from i2l.desktop.clipboard import copy_text
 
         copy_text("\n".join(printed))
     if failed:
@@ -160,7 +160,7 @@ def _with_name(name: str, text: str) -> str:
 
 
 def _from_clipboard() -> "list[tuple[str, ImageSource]]":
-    from i2l.cli.clipboard import paste_image
+    from i2l.desktop.clipboard import paste_image
 
     pasted = paste_image()
     return [(name, name) for name in pasted] if isinstance(pasted, list) else [("clipboard", pasted)]
@@ -175,19 +175,6 @@ def _watched(readings: "Iterator[Reading | I2LError]", total: int) -> "Iterator[
     from rich.progress import track
 
     yield from track(readings, "reading", total=total, console=Console(stderr=True), transient=True)
-
-
-def _doubt(reading: "Reading") -> str | None:
-    """Say what a person should know before using a reading."""
-    from i2l.inference.boxes import MUCH
-
-    if not reading.finished:
-        return "cut at the limit of tokens; is it one formula?"
-    if reading.unread >= MUCH:
-        return f"{reading.unread:.0%} of the ink was not read; is it one formula?"
-    if reading.confidence < DOUBTFUL:
-        return f"confidence {reading.confidence:.2f}; compare it with the image."
-    return None
 
 
 def _to_lines(reading: "Reading", output: OutputFormat, n_best: int) -> str:

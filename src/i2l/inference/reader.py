@@ -40,6 +40,7 @@ from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
 from i2l.inference.grammar import FormulaGuard, guards_of_few
 from i2l.inference.reading import Alternative, Reading
 
+DOUBTFUL: Final = 0.5  # confidence below which a person should look
 _LONG: Final = 6  # tokens: of fewer, the doubt may be about one odd symbol
 _MEAN_LOG_PROB: Final = -0.6  # of a token; in long readings of formulas, also misread ones, it is above -.5
 _RUNAWAY: Final = 60  # tokens: shorter readings may well say the same thing again
@@ -62,6 +63,17 @@ def find_nonsense(reading: Reading) -> NotAFormulaError | None:
     large = min(pixels.shape) / reading.prepared.scale >= MIN_DENSE_PX
     if large and np.exp(reading.log_prob) < _SURE and 1 - pixels.mean() / WHITE > _DENSE:
         return NotAFormulaError("This does not look like a formula: nearly half of it is ink.")
+    return None
+
+
+def find_doubt(reading: Reading) -> str | None:
+    """Say what a person should know before using a reading; None if there is nothing."""
+    if not reading.finished:
+        return "cut at the limit of tokens; is it one formula?"
+    if reading.unread >= MUCH:
+        return f"{reading.unread:.0%} of the ink was not read; is it one formula?"
+    if reading.confidence < DOUBTFUL:
+        return f"confidence {reading.confidence:.2f}; compare it with the image."
     return None
 
 
