@@ -121,7 +121,8 @@ def test_nothing_to_read(run):
 
 @pytest.fixture
 def program(monkeypatch, tmp_path):
-    """Write a program that stands for the one that copies."""
+    """Write a program that stands for the one that copies; a real one finds no screen."""
+    monkeypatch.delenv("DISPLAY", raising=False)
 
     def write(name, script):
         path = tmp_path / "bin" / name

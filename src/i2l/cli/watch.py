@@ -27,9 +27,11 @@ def watch(
     from i2l.desktop.snip import watch_clipboard
     from i2l.errors import I2LError
 
-    typer.echo("Waiting for pictures on the clipboard; Ctrl-C ends it.", err=True)
+    def ready() -> None:
+        typer.echo("Waiting for pictures on the clipboard; Ctrl-C ends it.", err=True)
+
     try:
-        for answer in watch_clipboard(model=model):
+        for answer in watch_clipboard(model=model, ready=ready):
             try:
                 if isinstance(answer, I2LError):
                     raise answer

@@ -167,6 +167,7 @@ class Resident:
         self._file = file
         self._idle_s = idle_s
         self._last = time.monotonic()  # when it was last needed
+        self._ended = False
 
     def serve(self) -> None:
         """Answer until nobody has asked for a while, or another process has taken over."""
@@ -183,6 +184,8 @@ class Resident:
             finally:
                 if self._is_found(address):
                     self._file.unlink(missing_ok=True)
+                self._ended = True
+                Client(address).close()  # wakes the thread that accepts
 
     def _new_address(self) -> str:
         """Give an address of its own; on Windows, where all may see it, one that nobody can foresee."""
@@ -197,7 +200,7 @@ class Resident:
             return False
 
     def _accept(self, listener: Listener) -> None:
-        while True:
+        while not self._ended:
             try:
                 with listener.accept() as connection:
                     self._answer(connection)
@@ -217,7 +220,8 @@ class Resident:
             content = read_picture(self._reader, picture).to_dict()
         except I2LError as error:
             content = {"error": str(error)}
-        self._last = time.monotonic()
+        finally:
+            self._last = time.monotonic()
         connection.send_bytes(json.dumps(content).encode())
 
 

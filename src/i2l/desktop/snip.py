@@ -92,11 +92,18 @@ def _show_window(answer: Answer, picture: bytes) -> None:
     ReadingWindow(answer, picture).show()
 
 
-def watch_clipboard(*, model: str | None = None, look_s: float = LOOK_S) -> Iterator[Answer | I2LError]:
+def watch_clipboard(
+    *, model: str | None = None, look_s: float = LOOK_S, ready: Callable[[], None] = lambda: None
+) -> Iterator[Answer | I2LError]:
     """Read every picture that lands on the clipboard, for ever; one that cannot be read gives its error.
 
     What is on the clipboard at the beginning is left alone, and so is a picture that stays there after it was
     read. Our own output is text, which this never looks at.
+
+    Args:
+        model: as in `Reader`.
+        look_s: seconds between looks at the clipboard.
+        ready: is called once, when from now on no picture is missed.
 
     Raises:
         MissingDependencyError: if there is no program to ask for the clipboard.
@@ -104,6 +111,7 @@ def watch_clipboard(*, model: str | None = None, look_s: float = LOOK_S) -> Iter
     """
     read = load_in_background(model)
     seen = _fingerprint(_look())
+    ready()
     while True:
         started = time.monotonic()
         found = _look()
