@@ -32,7 +32,16 @@ def unpack_commit(folder: Path) -> None:
 
 def build(kind: str, source: Path, out: Path, environment: dict[str, str]) -> Path:
     """Build an sdist or a wheel, with the installed tools; give the file."""
-    command = [sys.executable, "-m", "build", "--no-isolation", f"--{kind}", "--outdir", str(out), str(source)]
+    command = [
+        sys.executable,
+        "-m",
+        "build",
+        "--no-isolation",
+        f"--{kind}",
+        "--outdir",
+        str(out),
+        str(source),
+    ]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(done.stdout + done.stderr)
