@@ -2,9 +2,9 @@
 
     python3 recipes/check_dockerfile.py
 
-A virtual environment of this Python stands for the image it begins with. The rest is done as written: files are copied
-if .dockerignore lets them through, RUN runs, CMD is started by USER in an environment of its own, and HEALTHCHECK must
-say that it is well. Only for a machine that is thrown away: the Dockerfile adds a user.
+A virtual environment of this Python stands for the image it begins with. The rest is done as written: files
+are copied if .dockerignore lets them through, RUN runs, CMD is started by USER, and HEALTHCHECK must say that
+it is well. Only for a machine that is thrown away: the Dockerfile adds a user.
 """
 
 import json
@@ -83,7 +83,7 @@ def main() -> None:
             folder = IMAGE / rest.lstrip("/")
             folder.mkdir(parents=True)
         elif word == "COPY":
-            *names, target = rest.split()
+            *names, _ = rest.split()
             copy(names, folder)
         elif word == "RUN":
             subprocess.run(["sh", "-c", rest], cwd=folder, env=environment, check=True)

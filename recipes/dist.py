@@ -1,9 +1,9 @@
-"""What `make dist` runs: the sdist and the wheel of what is committed, the same bytes whenever and wherever built.
+"""What `make dist` runs: the sdist and the wheel of what is committed, the same bytes each time.
 
     python recipes/dist.py [OUT]        # OUT is dist/ if not given
 
-Only committed files go in. Times are those of the commit, owners and rights of files are the same for everybody, and
-the tools are those of constraints.txt, already installed. The wheel is made from the sdist, as anybody may do.
+Only committed files go in. Times are those of the commit, owners and rights of files are always the same, and
+the tools are those of constraints.txt, already installed. The wheel is made from the sdist.
 """
 
 import gzip
@@ -50,7 +50,7 @@ def build(kind: str, source: Path, out: Path, environment: dict[str, str]) -> Pa
 
 
 def repack(path: Path, epoch: int) -> None:
-    """Write an sdist again: sorted, with one time, no owner, and rights that say no more than who may run it."""
+    """Write an sdist again: sorted, with one time, no owner, and rights that only say what can be run."""
     packed = io.BytesIO()
     with tarfile.open(path) as old, tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as new:
         for member in sorted(old.getmembers(), key=lambda one: one.name):
