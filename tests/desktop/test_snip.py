@@ -108,6 +108,13 @@ def test_an_error_is_notified_for_whoever_pressed_a_key(display):
     assert body.split("\n")[0] in err.replace("\n", " ")
 
 
+@pytest.mark.parametrize("command", ["snip", "watch"])
+def test_an_unknown_format_is_refused_before_anything_is_chosen(command, program):
+    status, out, err = finish(i2l(command, "--format", "papyrus"))
+    assert (status, out) == (1, "")
+    assert "mathml" in err
+
+
 @pytest.fixture
 def imitated(program, picture, monkeypatch, tmp_path):
     """A desktop of imitated programs, and a reader that knows its answer."""

@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from i2l.cli.read import OutputFormat
-
 
 def snip(
-    output: Annotated[OutputFormat, typer.Option("--format", help="What to copy.")] = "latex",
+    output: Annotated[
+        str, typer.Option("--format", help="What to copy: any format of `i2l read`.")
+    ] = "latex",
     window: Annotated[
         bool,
         typer.Option("--window", help="Show the reading in a window, with buttons for the other formats."),
@@ -42,12 +42,13 @@ def snip(
 
         i2l snip --window --delay 3
     """
+    from i2l.desktop.answer import check_format
     from i2l.desktop.screen import Region
     from i2l.desktop.snip import SnipOptions
     from i2l.desktop.snip import snip as snip_region
 
     options = SnipOptions(
-        output=output,
+        output=check_format(output),
         model=model,
         region=None if region is None else Region.parse(region),
         delay_s=delay,

@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from i2l.cli.read import OutputFormat
-
 
 def watch(
-    output: Annotated[OutputFormat, typer.Option("--format", help="What to print and copy.")] = "latex",
+    output: Annotated[
+        str, typer.Option("--format", help="What to print and copy: any format of `i2l read`.")
+    ] = "latex",
     copy: Annotated[
         bool,
         typer.Option("--copy/--no-copy", help="Put each reading on the clipboard, in the picture's place."),
@@ -23,9 +23,12 @@ def watch(
 
     Example: `i2l watch`, then take screenshots of formulas with whatever you like.
     """
+    from i2l.desktop.answer import check_format
     from i2l.desktop.clipboard import copy_text
     from i2l.desktop.snip import watch_clipboard
     from i2l.errors import I2LError
+
+    check_format(output)
 
     def ready() -> None:
         typer.echo("Waiting for pictures on the clipboard; Ctrl-C ends it.", err=True)

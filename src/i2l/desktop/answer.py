@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
+from i2l.errors import I2LError
+
 if TYPE_CHECKING:
     from i2l.inference.reader import Reader
 
@@ -30,7 +32,9 @@ class Answer:
             OutputError: if it cannot be expressed in that format.
             MissingDependencyError: if the format needs a package that is not installed.
         """
-        from i2l.inference.outputs import format_formula
+        if output == "latex":  # whoever asks for no more need not wait until all formats are loaded
+            return self.latex
+        from i2l.inference.reading import format_formula
 
         return format_formula(self.latex, self.tokens, output)  # type: ignore[arg-type] # it says so if unknown
 
@@ -46,9 +50,20 @@ class Answer:
 
 def output_formats() -> tuple[str, ...]:
     """Name the formats that a reading can be written in, LaTeX first."""
-    from i2l.inference.outputs import OutputFormat
+    from i2l.inference.reading import OutputFormat
 
     return get_args(OutputFormat)
+
+
+def check_format(output: str) -> str:
+    """Give the name of a format, if there is such a format.
+
+    Raises:
+        I2LError: if there is not; the message names those that there are.
+    """
+    if output != "latex" and output not in output_formats():
+        raise I2LError(f"There is no format {output!r}; choose one of {', '.join(output_formats())}.")
+    return output
 
 
 def read_picture(reader: "Reader", picture: bytes) -> Answer:
