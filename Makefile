@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 MAKEFLAGS += --jobs=2
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-fast quality style bench docs map tex clean
+.PHONY: demo test test-fast quality style bench docs map dist check-dist sbom tex clean
 
 demo: $(VENV)/.base
 	@sh recipes/demo.sh $(BIN)
@@ -37,6 +37,28 @@ docs: $(VENV)/.dev map
 
 map:
 	$(PYTHON) -m benchmarks.map
+
+# The sdist and the wheel of what is committed, the same bytes each time.
+dist: $(VENV)/.dev
+	@$(BIN)/python recipes/dist.py dist
+
+# The wheel in an environment of its own, as a stranger installs it: reads the examples, has no torch.
+check-dist: build/installed/.done
+	@sh recipes/demo.sh build/installed/bin
+	@! build/installed/bin/python -c 'import torch' 2>/dev/null
+
+build/installed/.done: dist
+	rm -rf build/installed
+	$(PYTHON) -m venv build/installed
+	build/installed/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
+	touch $@
+
+# What a base install consists of, as CycloneDX JSON.
+sbom: build/installed/.done
+	$(PYTHON) -m venv build/sbom
+	build/sbom/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt cyclonedx-bom
+	build/sbom/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+	  --output-format JSON --output-file dist/sbom.cdx.json build/installed/bin/python
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

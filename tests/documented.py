@@ -21,7 +21,7 @@ BIN = Path(sys.executable).parent
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _INDENTED = re.compile(r"(?<=\n\n)((?: {4}\S.*\n| {8,}\S.*\n)+)")
 _COMMAND = re.compile(
-    r"(?:[A-Z0-9_]+=\S+ )?(?:i2l|make|pip|sh|python|torchrun|cat|curl|docker|echo|xclip|npm)\b"
+    r"(?:[A-Z0-9_]+=\S+ )?(?:i2l|make|pip|sh|python|torchrun|cat|curl|docker|echo|xclip|npm|pipx)\b"
 )
 
 # Commands that are not run here, by how they begin, and why.
@@ -31,6 +31,9 @@ NOT_RUN = {
     "sh recipes/smoke.sh": "the same steps, of minutes; what they are made of runs here",
     "docker": "needs Docker",
     "torchrun": "eight GPUs; tests/training has two processes",
+    "i2l snip": "needs a screen and a person; tests/desktop has both",
+    "i2l watch": "the same",
+    "pipx": "installs from an index",
     "xclip": "needs a screen; `--copy` has its own tests",
     "i2l build --formulas lists/*.txt.xz": "a cluster; tests/dataset has a local one",
     "python -m benchmarks": "measures on data that is not ours to give; `make bench` runs what needs none",

@@ -23,6 +23,7 @@ FLOW = [
     "evaluation",
     "explain",
     "web",
+    "desktop",
 ]
 OPEN_TO_ALL = {"errors", "config", "files", "html", ""}
 MAX_MODULE_LINES = 750

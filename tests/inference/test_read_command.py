@@ -3,14 +3,14 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from i2l.cli import app, clipboard
+from i2l.cli import app
+from i2l.desktop import clipboard
 from i2l.errors import I2LError, MissingDependencyError
 from tests.inference.conftest import FORMULAS, draw_formula
 
@@ -142,7 +142,8 @@ def test_nothing_to_read(run):
 
 @pytest.fixture
 def program(monkeypatch, tmp_path):
-    """Write a program that stands for the one that copies."""
+    """Write a program that stands for the one that copies; a real one finds no screen."""
+    monkeypatch.delenv("DISPLAY", raising=False)
 
     def write(name, script):
         path = tmp_path / "bin" / name
@@ -237,7 +238,7 @@ def test_several_processes(folder, exported):
 
 def test_a_doubtful_reading_is_printed_with_a_warning(run, folder, monkeypatch):
     assert run(folder / "3.png").stderr == ""
-    monkeypatch.setattr(sys.modules["i2l.cli.read"], "DOUBTFUL_CONFIDENCE", 1.1)
+    monkeypatch.setattr("i2l.inference.reading.DOUBTFUL_CONFIDENCE", 1.1)
     result = run(folder / "0.png", folder / "3.png")
     assert result.exit_code == 0
     assert [line.partition(": ")[2] for line in result.stdout.splitlines()] == ["a", "x^{2} = y"]

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 import typer
-from rich.console import Console
-from rich.text import Text
 from typer.core import TyperCommand
 
 from i2l import __version__
@@ -26,11 +24,13 @@ from i2l.cli.parts import parts
 from i2l.cli.read import read
 from i2l.cli.render import render
 from i2l.cli.serve import serve
+from i2l.cli.snip import snip
 from i2l.cli.train import train
+from i2l.cli.watch import watch
 from i2l.errors import I2LError
 
 PANELS: Final[dict[str, tuple[Callable[..., Any], ...]]] = {
-    "Read formulas": (read, explain, serve, convert),
+    "Read formulas": (read, explain, serve, convert, snip, watch),
     "Make and judge models": (
         *(extract, normalize, parts, compose, render, build),
         *(train, evaluate, calibrate, export),
@@ -94,6 +94,9 @@ def main() -> None:
 
 
 def _fail(reason: str) -> NoReturn:
+    from rich.console import Console  # costs as much as all of the rest, and is needed only here
+    from rich.text import Text
+
     message = Text.assemble(("error:", "bold red"), f" {reason}")  # as text: names may hold brackets
     Console(stderr=True, highlight=False).print(message, soft_wrap=True)
     sys.exit(1)

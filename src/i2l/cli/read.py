@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from i2l.inference.reading import Reading
 
 PROGRESS_FROM_IMAGES = 8  # with fewer there is no progress bar
-DOUBTFUL_CONFIDENCE = 0.5  # below it a person should look
 
 
 def read(
@@ -100,6 +99,7 @@ def read(
         xclip -selection clipboard -t image/png -o | i2l read --copy
     """
     from i2l.inference.reader import read_in_chunks
+    from i2l.inference.reading import find_doubt
 
     formats = read_formats(output, out)
     if json_lines and output != "latex":
@@ -135,7 +135,7 @@ def read(
             text = _to_json(name, reading) if json_lines else _to_lines(reading, formats, n_best)
             for kind in formats:
                 write_file(reading.latex, kind, out, name if len(sources) > 1 else None)
-            if doubt := _doubt(reading):
+            if doubt := find_doubt(reading):
                 typer.echo(f"{name}: {doubt}", err=True)
         except I2LError as error:
             failed += 1
@@ -145,7 +145,7 @@ def read(
         sys.stdout.write((_with_name(name, text) if named and not json_lines else text) + "\n")
         sys.stdout.flush()
     if copy:
-        from i2l.cli.clipboard import copy_text
+        from i2l.desktop.clipboard import copy_text
 
         copy_text("\n".join(printed))
     if failed:
@@ -203,7 +203,7 @@ def _with_name(name: str, text: str) -> str:
 
 
 def _from_clipboard() -> "list[tuple[str, ImageSource]]":
-    from i2l.cli.clipboard import paste_image
+    from i2l.desktop.clipboard import paste_image
 
     pasted = paste_image()
     return [(name, name) for name in pasted] if isinstance(pasted, list) else [("clipboard", pasted)]
@@ -218,19 +218,6 @@ def _watched(readings: "Iterator[Reading | I2LError]", total: int) -> "Iterator[
     from rich.progress import track
 
     yield from track(readings, "reading", total=total, console=Console(stderr=True), transient=True)
-
-
-def _doubt(reading: "Reading") -> str | None:
-    """Say what a person should know before using a reading."""
-    from i2l.inference.boxes import UNREAD_LIMIT
-
-    if not reading.finished:
-        return "cut at the limit of tokens; is it one formula?"
-    if reading.unread >= UNREAD_LIMIT:
-        return f"{reading.unread:.0%} of the ink was not read; is it one formula?"
-    if reading.confidence < DOUBTFUL_CONFIDENCE:
-        return f"confidence {reading.confidence:.2f}; compare it with the image."
-    return None
 
 
 def _to_lines(reading: "Reading", formats: "list[OutputFormat]", n_best: int) -> str:

@@ -37,9 +37,8 @@ from i2l.formulas.expansion import Macros
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.lines import decode_line
 from i2l.formulas.normalize import normalize_formula
-from i2l.images.canvas import FRAME_PX, ImageTooLargeError
 from i2l.images.open import EmptyImageError, ImageError, open_image
-from i2l.images.prepare import prepare_image
+from i2l.images.prepare import FRAME_PX, ImageTooLargeError, prepare_image
 from i2l.rendering.render import RenderResult, render_formulas
 from i2l.rendering.styles import Style
 

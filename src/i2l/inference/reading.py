@@ -36,6 +36,8 @@ from i2l.inference.policy import Attempt, most_probable_first, unread_share
 NOTEBOOK_MARGIN_PX: Final = 8  # around the ink in a notebook
 SHOWN_CHARACTERS: Final = 80  # of the LaTeX on a terminal
 
+DOUBTFUL_CONFIDENCE: Final = 0.5  # below it a person should look
+
 # What is no formula; what these limits rest on is in docs/LOG.md.
 _JUDGED_TOKENS: Final = 6  # of fewer tokens, the doubt may be about one odd symbol
 _MIN_MEAN_LOG_PROB: Final = -0.6  # of a token; in long readings of formulas, even misread ones, above -.5
@@ -355,6 +357,17 @@ def find_nonsense(reading: Reading) -> NotAFormulaError | None:
     unsure = np.exp(reading.log_prob) < _SURE_PROBABILITY
     if large and unsure and 1 - pixels.mean() / WHITE > _DENSE_INK_SHARE:
         return NotAFormulaError("This does not look like a formula: nearly half of it is ink.")
+    return None
+
+
+def find_doubt(reading: Reading) -> str | None:
+    """Say what a person should know before using a reading; None if there is nothing."""
+    if not reading.finished:
+        return "cut at the limit of tokens; is it one formula?"
+    if reading.unread >= UNREAD_LIMIT:
+        return f"{reading.unread:.0%} of the ink was not read; is it one formula?"
+    if reading.confidence < DOUBTFUL_CONFIDENCE:
+        return f"confidence {reading.confidence:.2f}; compare it with the image."
     return None
 
 
