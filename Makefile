@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 MAKEFLAGS += --jobs=2
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-fast quality style bench tex clean
+.PHONY: demo test test-fast quality style bench pictures tex clean
 
 demo: $(VENV)/.base
 	@sh recipes/demo.sh $(BIN)
@@ -31,6 +31,9 @@ style: $(VENV)/.dev
 
 bench: $(VENV)/.dev tex
 	$(BIN)/python -m benchmarks
+
+pictures: $(VENV)/.dev tex
+	$(BIN)/python recipes/pictures.py
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

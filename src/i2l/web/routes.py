@@ -1,18 +1,20 @@
 """The routes of the API: thin, each a few lines around what it calls."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, get_args
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response
 
 from i2l import __version__
 from i2l.formulas.lexer import FormulaError
+from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.pretty import readable_formula
 from i2l.inference.model_folder import bundled_models
+from i2l.inference.reading import OutputError, OutputFormat, format_formula
 from i2l.web import schemas
 from i2l.web.security import ProblemError, check_token
 from i2l.web.server_state import EXAMPLES, ServerState
@@ -20,6 +22,22 @@ from i2l.web.uploads import declared_bytes, one_image, parse_json, read_body, se
 
 MAX_FORMULA_BYTES = 256_000
 BATCH_UPLOADS = 4  # a request with several images may be so many times as long as one image
+
+# A file in a format: what browsers call it, and how its name ends. A format that is not here is plain text.
+_FILE_TYPES: Final = {
+    "latex": ("text/x-tex", "tex"),
+    "inline": ("text/x-tex", "tex"),
+    "display": ("text/x-tex", "tex"),
+    "brackets": ("text/x-tex", "tex"),
+    "equation": ("text/x-tex", "tex"),
+    "mathml": ("application/mathml+xml", "mml"),
+    "omml": ("application/xml", "xml"),
+    "docx": ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", "docx"),
+    "typst": ("text/plain", "typ"),
+    "svg": ("image/svg+xml", "svg"),
+    "png": ("image/png", "png"),
+}
+_BINARY: Final = frozenset({"docx", "png"})
 
 
 def _state(request: Request) -> ServerState:
@@ -154,6 +172,54 @@ async def latex(request: Request) -> dict[str, str]:
         return {"latex": await asyncio.get_running_loop().run_in_executor(_state(request).writer, writing)}
     except FormulaError as error:
         raise ProblemError("invalid-request", f"These tokens are not a formula: {error}") from error
+
+
+@api_router.post(
+    "/convert",
+    response_model=schemas.ConvertResult,
+    responses=_problems(400, 408, 413, 422),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": schemas.ConvertRequest.model_json_schema()}},
+        }
+    },
+)
+async def convert(request: Request) -> dict[str, Any]:
+    """Write LaTeX in other formats, for instance after it was edited."""
+    async with _uploaded(request, max_bytes=MAX_FORMULA_BYTES) as body:
+        wanted = parse_json(body, schemas.ConvertRequest)
+    writing = partial(_converted, wanted.latex, wanted.formats)
+    try:
+        return {"data": await asyncio.get_running_loop().run_in_executor(_state(request).writer, writing)}
+    except FormulaError as error:
+        raise ProblemError("invalid-request", f"This is not a formula: {error}") from error
+
+
+def _converted(latex: str, formats: Sequence[OutputFormat]) -> list[dict[str, Any]]:
+    """Write a formula in each format, or say why not."""
+    data = []
+    for kind in formats:
+        entry: dict[str, Any] = {"type": kind, "value": None, "error": None}
+        try:
+            tokens = [token.text for token in normalize_formula(latex).tokens] if kind == "tokens" else []
+            entry["value"] = format_formula(latex, tuple(tokens), kind)
+        except OutputError as error:
+            entry["error"] = str(error)
+        data.append(entry)
+    return data
+
+
+@api_router.get("/formats", response_model=schemas.FormatList)
+async def formats() -> dict[str, Any]:
+    """Give the formats that `/api/convert` writes, in the order in which a menu would show them."""
+    return {
+        "formats": [
+            {"name": name, "text": name not in _BINARY, "media_type": media_type, "extension": extension}
+            for name in get_args(OutputFormat)
+            for media_type, extension in [_FILE_TYPES.get(name, ("text/plain", "txt"))]
+        ]
+    }
 
 
 @api_router.get("/models", response_model=schemas.ModelList, response_model_exclude_none=True)

@@ -188,6 +188,38 @@ class FormulaResult(BaseModel):
     latex: str
 
 
+class ConvertRequest(BaseModel):
+    """LaTeX, as a person writes or edits it, and the formats that are wanted."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"latex": "x^{2}", "formats": ["mathml"]}]}
+    )
+
+    latex: str = Field(min_length=1, max_length=20_000)
+    formats: list[OutputFormat] = Field(min_length=1, max_length=5)
+
+
+class ConvertResult(BaseModel):
+    """The formula in each format, in the order in which they were asked for."""
+
+    data: list[FormattedFormula]
+
+
+class FormatDescription(BaseModel):
+    """A format that a formula can be written in."""
+
+    name: str = Field(description="As `/api/convert` takes it.")
+    text: bool = Field(description="Whether it is text; what is not comes in base64.")
+    media_type: str
+    extension: str = Field(description="Of a file in it, without a dot.")
+
+
+class FormatList(BaseModel):
+    """The formats that a formula can be written in."""
+
+    formats: list[FormatDescription]
+
+
 class ModelDescription(BaseModel):
     """A model."""
 
