@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 MAKEFLAGS += --jobs=2
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-fast quality style bench docs map dist check-dist sbom tex clean
+.PHONY: demo test test-fast quality style bench docs map pictures dist check-dist sbom tex clean
 
 demo: $(VENV)/.base
 	@sh recipes/demo.sh $(BIN)
@@ -59,6 +59,9 @@ sbom: build/installed/.done
 	build/sbom/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt cyclonedx-bom
 	build/sbom/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
 	  --output-format JSON --output-file dist/sbom.cdx.json build/installed/bin/python
+
+pictures: $(VENV)/.dev tex
+	$(BIN)/python recipes/pictures.py
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -26,7 +26,7 @@ from i2l.formulas import commands
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.pretty import pretty_formula
 from i2l.inference.grammar import START, advance
-from i2l.inference.reading import to_mathml
+from i2l.formats.convert import write_formula
 from i2l.rendering.render import render_formulas
 from i2l.rendering.styles import PAPER
 from i2l.rendering.tex import find_wild
@@ -47,7 +47,7 @@ print(json.dumps({
     "boxes": drawn.boxes is not None and [box is not None for box in drawn.boxes],
     "guarded": advance(advance(START, r"\overbracket"), "^") is None,
     "printed": pretty_formula(r"x \colonsim y"),
-    "MathML": answer(to_mathml, both),
+    "MathML": answer(write_formula, both, "mathml"),
     "class": token_class(r"\overbracket"),
     "constructs": find_constructs([r"\overbracket", "{", "x", "}"]),
     "composed": r"\colonsim" in commands.RELATIONS,

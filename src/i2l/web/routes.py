@@ -5,13 +5,13 @@ import base64
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response
 
 from i2l import __version__
-from i2l.formats.convert import FormatError, TextFormat, formula_docx, write_formula
+from i2l.formats.convert import TEXT_FORMATS, FormatError, TextFormat, formula_docx, write_formula
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.pretty import readable_formula
 from i2l.inference.model_folder import bundled_models
@@ -22,6 +22,22 @@ from i2l.web.uploads import declared_bytes, one_image, parse_json, read_body, se
 
 MAX_FORMULA_BYTES = 256_000
 BATCH_UPLOADS = 4  # a request with several images may be so many times as long as one image
+
+# A file in a format: what browsers call it, and how its name ends. A format that is not here is plain text.
+_FILE_TYPES: Final = {
+    "latex": ("text/x-tex", "tex"),
+    "inline": ("text/x-tex", "tex"),
+    "display": ("text/x-tex", "tex"),
+    "brackets": ("text/x-tex", "tex"),
+    "equation": ("text/x-tex", "tex"),
+    "mathml": ("application/mathml+xml", "mml"),
+    "omml": ("application/xml", "xml"),
+    "docx": ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", "docx"),
+    "typst": ("text/plain", "typ"),
+    "svg": ("image/svg+xml", "svg"),
+    "png": ("image/png", "png"),
+}
+_BINARY: Final = frozenset({"docx", "png"})
 
 
 def _state(request: Request) -> ServerState:
@@ -197,6 +213,18 @@ def _converted(latex: str, formats: Sequence[TextFormat | Literal["docx"]]) -> l
             entry["error"] = str(error)
         data.append(entry)
     return data
+
+
+@api_router.get("/formats", response_model=schemas.FormatList)
+async def formats() -> dict[str, Any]:
+    """List the formats that `/api/convert` writes, in the order in which a menu would show them."""
+    return {
+        "formats": [
+            {"name": name, "text": name not in _BINARY, "media_type": media_type, "extension": extension}
+            for name in (*TEXT_FORMATS, "docx")
+            for media_type, extension in [_FILE_TYPES.get(name, ("text/plain", "txt"))]
+        ]
+    }
 
 
 @api_router.get("/models", response_model=schemas.ModelList, response_model_exclude_none=True)

@@ -219,6 +219,21 @@ class ConvertResult(BaseModel):
     data: list[ConvertedFormula]
 
 
+class FormatDescription(BaseModel):
+    """A format that a formula can be written in."""
+
+    name: str = Field(description="As `/api/convert` takes it.")
+    text: bool = Field(description="Whether it is text; what is not comes in base64.")
+    media_type: str
+    extension: str = Field(description="Of a file in it, without a dot.")
+
+
+class FormatList(BaseModel):
+    """The formats that a formula can be written in."""
+
+    formats: list[FormatDescription]
+
+
 class ModelDescription(BaseModel):
     """A model."""
 

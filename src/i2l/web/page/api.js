@@ -13,6 +13,7 @@ export class Refusal extends Error {
 
 const TOKEN = "i2l-token";
 const BUSY_ATTEMPTS = 5;
+const PATIENT_ATTEMPTS = 100; // for one of many pictures, which nobody waits for
 
 // The command opens the page with the token behind #, which no server sees.
 const given = new URLSearchParams(location.hash.slice(1)).get("token");
@@ -22,7 +23,9 @@ if (given) {
 }
 export const setToken = (token) => sessionStorage.setItem(TOKEN, token);
 
-const ask = async (path, options = {}) => {
+const ask = async (path, options) => (await fetchFrom(path, options)).json();
+
+const fetchFrom = async (path, options = {}) => {
   const token = sessionStorage.getItem(TOKEN);
   const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
   let answer;
@@ -32,40 +35,51 @@ const ask = async (path, options = {}) => {
     if (error.name === "AbortError") throw error;
     throw new Away();
   }
-  if (answer.ok) return answer.json();
+  if (answer.ok) return answer;
   const problem = await answer.json().catch(() => ({ status: answer.status, title: `Error ${answer.status}` }));
   throw new Refusal(problem, Number(answer.headers.get("Retry-After")));
 };
 
 const pause = (seconds, signal) => new Promise((resolve, reject) => {
   const timer = setTimeout(resolve, 1000 * seconds);
-  signal.addEventListener("abort", () => { clearTimeout(timer); reject(signal.reason); }, { once: true });
+  signal?.addEventListener("abort", () => { clearTimeout(timer); reject(signal.reason); }, { once: true });
 });
 
 // Reads an image; waits and asks again while the server is busy.
-export const readImage = async (image, { signal, onBusy }) => {
+export const readImage = async (image, { signal, onBusy = () => {}, patient = false }) => {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await ask("/api/read?n_best=2", { // two: a sure reading comes with others too
+      return await ask("api/read?n_best=2", { // two: a sure reading comes with others too
         method: "POST", body: image, signal, headers: { "Content-Type": "application/octet-stream" },
       });
     } catch (error) {
-      if (!(error instanceof Refusal) || error.status !== 503 || attempt === BUSY_ATTEMPTS) throw error;
+      if (!(error instanceof Refusal) || error.status !== 503 || attempt === (patient ? PATIENT_ATTEMPTS : BUSY_ATTEMPTS)) throw error;
       onBusy();
       await pause(error.retryAfter || 1, signal);
     }
   }
 };
 
-export const latexOf = async (tokens) => (await ask("/api/latex", {
+export const latexOf = async (tokens) => (await ask("api/latex", {
   method: "POST", body: JSON.stringify({ tokens }), headers: { "Content-Type": "application/json" },
 })).latex;
 
-export const listExamples = () => ask("/api/examples");
+// Writes LaTeX, as it was edited, in a format of the server, and gives it as a file. What is no text comes in base64.
+export const convert = async (latex, { name, media_type: type, text }) => {
+  const { data: [{ value, error }] } = await ask("api/convert", {
+    method: "POST", body: JSON.stringify({ latex, formats: [name] }), headers: { "Content-Type": "application/json" },
+  });
+  if (value === null) throw new Refusal({ detail: error });
+  return new Blob([text ? value : Uint8Array.from(atob(value), (letter) => letter.charCodeAt(0))], { type });
+};
+
+export const listFormats = async () => (await ask("api/formats")).formats;
+
+export const listExamples = () => ask("api/examples");
 
 export const isBack = async () => {
   try {
-    return (await fetch("/ready")).ok;
+    return (await fetch("ready")).ok;
   } catch {
     return false;
   }

@@ -7,6 +7,7 @@ const LINES = {
     "curl -H 'Content-Type: application/json' -d \"{\\\"src\\\": \\\"$(base64 -w0 formula.png)\\\"}\" ORIGIN/api/read"],
   "/api/read/batch": ["curl -F files=@one.png -F files=@two.png ORIGIN/api/read/batch"],
   "/api/latex": ["curl -H 'Content-Type: application/json' -d '{\"tokens\": [\"x\", \"^\", \"{\", \"2\", \"}\"]}' ORIGIN/api/latex"],
+  "/api/convert": ["curl -H 'Content-Type: application/json' -d '{\"latex\": \"x^{2}\", \"formats\": [\"mathml\"]}' ORIGIN/api/convert"],
 };
 
 const table = (rows) => make("table", {}, make("tbody", {}, ...rows.map((cells) =>

@@ -1,55 +1,39 @@
-// The page: an image comes in, goes to the server, and its reading is shown.
-import { Away, isBack, latexOf, listExamples, readImage, Refusal, setToken } from "./api.js";
-import { canPaste, copyText, fileOf, FORMS, pasteImage } from "./clipboard.js";
-import { byId, make, percent } from "./dom.js";
+// The page: pictures come in, go to the server, and their readings are shown. One by one, or many in a table.
+import { Away, isBack, listExamples, readImage, Refusal, setToken } from "./api.js";
+import { Batch } from "./batch.js";
+import { startDemo } from "./demo.js";
+import { byId, icon, make, pause } from "./dom.js";
+import { exportAs } from "./exports.js";
+import { loadFormats } from "./formats.js";
+import { canCapture, canPaste, captureScreen, filesOf, hasFiles, pasteImage, picturesOf } from "./intake.js";
 import * as past from "./past.js";
-import { Preview, typeset } from "./preview.js";
-import { Stage } from "./stage.js";
-import { isUnsure, regionOf, TokenList } from "./tokens.js";
+import { Result } from "./result.js";
+import { tinted } from "./tone.js";
+import { LANGUAGES, preferred, say, speak } from "./words.js";
 
-const result = byId("result");
-const latex = byId("latex");
-const outcome = byId("outcome");
-const SURE = 0.8;
-const MUCH = 0.02; // of the ink; as in i2l.inference.unread
 const PART_HELPS = new Set(["not-a-formula", "too-large"]); // problems that a part of the picture may not have
+const PAST_PAGE = 24; // readings shown at a time
+const isMac = navigator.platform.startsWith("Mac");
+const KEYS = isMac ? "⌘ V" : "Ctrl V";
 
-let current = null; // { file, whole, reading, tokens }
+let current = null; // { file, name, whole, id, row }
 let running = null; // the AbortController of the reading that is on its way
+let pastShown = PAST_PAGE;
 
-const preview = new Preview();
-const stage = new Stage({
-  point(indices) {
-    tokenList.light(indices);
-    point(indices[0] ?? null);
+await speak(preferred());
+const result = new Result({
+  crop: async (part) => open(await result.stage.cut(part), { name: current.name, whole: current.whole ?? current.file }),
+  edit: (latex) => {
+    if (current.row) { current.row.latex = latex; batch.refresh(current.row); }
+    if (current.id) past.amend(current.id, latex);
   },
-  click: (index) => tokenList.choose(index),
-  crop: async (part) => open(await stage.cut(part), { whole: current.whole ?? current.file }),
+  notify: (text) => notify(text),
 });
-const tokenList = new TokenList({
-  point(index) {
-    tokenList.light([]);
-    point(index);
-  },
-  async exchange(index, text, probability) {
-    const tokens = current.tokens.map((token) => ({ ...token }));
-    const alternatives = [{ text: tokens[index].text, probability: tokens[index].probability },
-      ...tokens[index].alternatives.filter((other) => other.text !== text)];
-    tokens[index] = { ...tokens[index], text, probability, alternatives, changed: true };
-    const texts = tokens.map((token) => token.text);
-    const written = await latexOf(texts).catch(() => texts.join(" "));
-    showTokens(tokens);
-    byId("tokens").children[index]?.focus();
-    setLatex(written);
-  },
+const batch = new Batch({
+  open: (row) => showRow(row),
+  read: (row) => past.keepFile(row.file, row.reading, { name: row.name }).catch(() => {}), // a browser that keeps nothing still reads
+  failed: (error) => notify(error.message),
 });
-
-// Shows where a token was read, and how sure it is.
-const point = (index) => {
-  const token = index === null ? null : current.tokens[index];
-  stage.light(token ? regionOf(current.tokens, index) : null);
-  byId("here").replaceChildren(...(token ? [make("b", { textContent: token.text }), `${percent(token.probability)} sure`] : []));
-};
 
 const notify = (text, { retry = null, token = false } = {}) => {
   const notice = byId("notice");
@@ -61,279 +45,267 @@ const notify = (text, { retry = null, token = false } = {}) => {
   if (token) notice.querySelector("input").focus();
 };
 
-// ---- an image comes in
+// Shows one of the page's faces: start, result or batch.
+const view = (name) => {
+  document.body.dataset.view = name;
+  byId("start").hidden = name !== "start";
+  byId("try").hidden = name !== "start" || !byId("examples").children.length;
+  byId("result").hidden = name !== "result";
+  byId("batch").hidden = name !== "batch";
+  byId("to-table").hidden = !(name === "result" && batch.size);
+  byId("past").hidden = name === "batch" || !byId("past").dataset.some;
+};
 
-const open = async (file, { whole = null } = {}) => {
+// ---- pictures come in
+
+const take = (files, options = {}) => {
   notify(null);
-  document.body.classList.add("occupied");
-  byId("try").hidden = true;
-  result.hidden = false;
+  if (!files.length) notify(say("noFiles"));
+  else if (files.length === 1 && document.body.dataset.view !== "batch") open(files[0], { name: files[0].name, ...options });
+  else {
+    running?.abort();
+    if (document.body.dataset.view !== "batch") batch.clear();
+    view("batch");
+    batch.add(files);
+  }
+};
+
+// Shows a picture and reads it; with `crop` the person first chooses a part.
+const open = async (file, { name = "", whole = null, crop = false } = {}) => {
+  running?.abort();
+  notify(null);
+  current = { file, name, whole, id: null, row: null };
+  if (!whole) batch.clear();
+  view("result");
   byId("whole").hidden = !whole;
-  current = { file, whole, reading: null, tokens: [] };
-  latex.value = "";
-  preview.show("");
-  showTokens([]);
-  byId("readings").replaceChildren();
-  await stage.show(URL.createObjectURL(file));
-  await read();
+  const mine = current;
+  await result.showPicture(URL.createObjectURL(file));
+  if (current !== mine) return;
+  if (crop) result.stage.frame.begin();
+  else await read();
 };
 
 const read = async () => {
   running?.abort();
   running = new AbortController();
   const { signal } = running;
-  const image = current;
+  const asked = current;
   notify(null);
-  result.classList.remove("unread");
-  wait("Reading …");
+  result.wait(say("readingNow"));
   try {
-    const reading = await readImage(image.file, { signal, onBusy: () => wait("The server is busy, waiting …") });
+    const reading = await readImage(asked.file, { signal, onBusy: () => result.wait(say("busy")) });
     if (signal.aborted) return;
-    wait(null);
-    show(reading);
-    if (stage.shown) await past.keep(stage, reading);
-    showPast();
+    result.show(reading);
+    asked.id = reading.request_id;
+    keepFocus();
+    if (result.stage.shown) await past.keep(result.stage, reading, { name: asked.name }).catch(() => {});
+    await showPast();
   } catch (error) {
     if (signal.aborted) return;
-    wait(null);
-    result.classList.add("unread");
+    result.showNothing();
     explain(error);
   }
 };
 
-const wait = (text) => {
-  byId("waiting").hidden = !text;
-  result.classList.toggle("waiting", Boolean(text));
-  result.setAttribute("aria-busy", String(Boolean(text)));
-  outcome.classList.remove("doubtful");
-  outcome.textContent = text ?? "";
+// What had the focus may be gone with the start screen: then Enter copies.
+const keepFocus = () => {
+  const { activeElement } = document;
+  if (!activeElement || activeElement === document.body || !activeElement.checkVisibility()) byId("copy").focus({ preventScroll: true });
 };
 
 const explain = (error) => {
   if (error instanceof Away) {
-    notify("The server does not answer. Is “i2l serve” still running? This page goes on as soon as it is back.", { retry: again });
+    notify(say("away"), { retry: again });
     waitForServer();
   } else if (error instanceof Refusal && error.status === 401) {
-    notify("This server asks for a token.", { token: true });
+    notify(say("askToken"), { token: true });
   } else if (error instanceof Refusal) {
-    const hint = PART_HELPS.has(error.kind) && stage.shown ? " To read only a part of it, drag over the image or press Crop." : "";
-    notify(`${error.message}${hint}`, { retry: error.status >= 500 ? read : null });
-    if (!stage.shown) leave();
+    const told = say.has(`problem.${error.kind}`) ? say(`problem.${error.kind}`) : error.message;
+    const hint = PART_HELPS.has(error.kind) && result.stage.shown ? ` ${say("partHelps")}` : "";
+    notify(`${told}${hint}`, { retry: error.status >= 500 ? read : null });
+    if (!result.stage.shown && document.body.dataset.view === "result") { current = null; view("start"); }
   } else {
-    notify(`Something went wrong in this page: ${error.message}`);
+    notify(say("bug", { message: error.message }));
     throw error;
   }
 };
 
-// Back to the start, where there is nothing to show.
-const leave = () => {
-  document.body.classList.remove("occupied");
-  result.hidden = true;
-  byId("try").hidden = !byId("examples").children.length;
-};
-
 const waitForServer = async () => {
   const waitingFor = current;
-  while (!await isBack()) await new Promise((resolve) => setTimeout(resolve, 1500));
+  while (!await isBack()) await pause(1500);
   if (!byId("retry").hidden && current === waitingFor) await again();
 };
 
-// What was asked last, once more: a reading, or at the very start the examples.
+// What was asked last, once more: a reading, or at the very start what the page needs.
 const again = () => {
   notify(null);
-  return current ? read() : showExamples();
+  return current ? read() : begin();
 };
 
-// ---- a reading is shown
+// ---- what was read before, and rows of the table
 
-const show = (reading) => {
-  current.reading = reading;
-  showTokens(reading.tokens);
-  fit(reading.latex);
-  setLatex(reading.latex, { keep: false });
-  const lost = reading.finished ? "" : " · cut off: too long";
-  const missed = reading.unread >= MUCH ? ` · ${percent(reading.unread)} of the ink not read` : "";
-  outcome.replaceChildren(make("b", { textContent: `${percent(reading.confidence)} sure` }),
-    ` · ${reading.seconds.toFixed(2)} s${lost}${missed}`);
-  outcome.classList.toggle("doubtful", reading.confidence < SURE);
-  showReadings(reading);
-};
-
-const fit = (text) => {
-  preview.fit(text, stage.inkOnScreen(current.reading.ink));
-};
-
-const showTokens = (tokens) => {
-  current.tokens = tokens;
-  const unsure = tokens.map((token, index) => (isUnsure(token) && !token.changed ? index : -1)).filter((index) => index >= 0);
-  stage.tell(tokens, unsure);
-  tokenList.show(tokens);
-  byId("legend").hidden = !tokens.length;
-};
-
-const setLatex = (text, { keep = true } = {}) => {
-  latex.value = text;
-  changed(keep);
-};
-
-const changed = (keep = true) => {
-  preview.show(latex.value);
-  for (const button of byId("readings").children) {
-    const chosen = button.dataset.latex === latex.value;
-    button.setAttribute("aria-checked", String(chosen));
-  }
-  if (keep && current?.reading) past.amend(current.reading.request_id, latex.value);
-};
-
-// Where a reading differs from the best one: most look alike when typeset.
-const difference = (bestLatex, otherLatex) => {
-  const [best, other] = [bestLatex, otherLatex].map((text) => text.match(/\\[A-Za-z]+|[^]/g) ?? []);
-  let [first, last] = [0, 0];
-  while (first < other.length && other[first] === best[first]) first++;
-  const most = Math.min(other.length, best.length) - first;
-  while (last < most && other.at(-1 - last) === best.at(-1 - last)) last++;
-  const end = other.length - last;
-  const text = (from, to) => other.slice(Math.max(0, from), to).join("");
-  return make("code", {}, `… ${text(first - 8, first)}`, make("mark", { textContent: text(first, end) || "∅" }), `${text(end, end + 8)} …`);
-};
-
-const showReadings = (reading) => {
-  const all = [{ latex: reading.latex, confidence: reading.confidence }, ...reading.alternatives];
-  byId("readings").replaceChildren(...all.map((one, index) => {
-    const formula = make("span", { className: "formula" });
-    typeset(formula, one.latex, { displayMode: false });
-    const words = make("span", {}, formula, ...(index ? [difference(reading.latex, one.latex)] : []));
-    const button = make("button", { type: "button", className: "reading", role: "radio", "aria-checked": String(index === 0),
-      "aria-label": `${one.latex}, ${percent(one.confidence)} sure` },
-      words, make("span", { className: "share", textContent: percent(one.confidence) }));
-    button.dataset.latex = one.latex;
-    button.addEventListener("click", () => setLatex(one.latex));
-    return button;
-  }));
-};
-
-// ---- examples and what was read before
-
-const card = (address, text, title, onClick) => {
-  const button = make("button", { type: "button", className: "card", title },
-    make("span", { className: "picture" }, make("img", { src: address, alt: "", loading: "lazy" })), make("span", { textContent: text }));
-  button.addEventListener("click", onClick);
-  return button;
-};
-
-const showExamples = async () => {
-  try {
-    const examples = await listExamples();
-    byId("examples").replaceChildren(...examples.map(({ name, url }) => card(url, name, `Read the example: ${name}`, async () => {
-      try {
-        open(await (await fetch(url)).blob());
-      } catch {
-        explain(new Away());
-      }
-    })));
-    byId("try").hidden = !examples.length || document.body.classList.contains("occupied");
-  } catch (error) {
-    explain(error);
-  }
-};
-
-const showPast = () => {
-  const entries = past.list();
-  byId("past").hidden = !entries.length;
-  byId("history").replaceChildren(...entries.map((entry) => {
-    const text = entry.latex ?? entry.reading.latex;
-    return card(entry.image, text, "Show this reading again", () => restore(entry));
-  }));
-};
-
-const restore = async (entry) => {
+const restore = async (entry, { row = null } = {}) => {
   running?.abort();
-  result.classList.remove("unread");
-  wait(null);
   notify(null);
-  document.body.classList.add("occupied");
-  byId("try").hidden = true;
-  result.hidden = false;
+  current = { file: entry.image, name: entry.name, whole: null, id: entry.id, row };
+  view("result");
   byId("whole").hidden = true;
-  current = { file: null, whole: null, reading: entry.reading, tokens: [] };
-  await stage.show(entry.image);
-  const { naturalWidth, naturalHeight } = stage.image;
-  current.file = await stage.cut([0, 0, naturalWidth, naturalHeight]);
-  show(scaled(entry.reading, naturalWidth / entry.width));
-  setLatex(entry.latex ?? entry.reading.latex, { keep: false });
-  scrollTo({ top: 0, behavior: "smooth" });
+  result.wait(null);
+  const mine = current;
+  await result.showPicture(URL.createObjectURL(entry.image));
+  if (current !== mine) return;
+  const factor = result.stage.shown ? result.stage.image.naturalWidth / entry.width : 1;
+  result.show(scaled(entry.reading, factor), entry.latex);
+  keepFocus();
+  scrollTo({ top: 0 });
 };
 
-// The reading of an image that is kept smaller than it was.
+const showRow = (row) => restore({ image: row.file, name: row.name, id: row.reading.request_id, width: row.reading.image_width, reading: row.reading, latex: row.latex }, { row });
+
+// The reading of a picture that is kept smaller than it was.
 const scaled = (reading, factor) => factor === 1 ? reading : {
   ...reading,
   ink: reading.ink.map((side) => side * factor),
   tokens: reading.tokens.map((token) => ({ ...token, box: token.box && token.box.map((side) => side * factor) })),
 };
 
+const card = (address, text, title, onClick) => {
+  const button = make("button", { type: "button", className: "card", title },
+    make("span", { className: "picture" }, tinted(make("img", { src: address, alt: "", loading: "lazy" }))), make("span", { className: "name", textContent: text }));
+  button.addEventListener("click", onClick);
+  return button;
+};
+
+const pastCard = (entry) => {
+  const address = URL.createObjectURL(entry.image);
+  const shown = card(address, entry.latex, say("pastHint"), () => past.get(entry.id).then((now) => restore(now ?? entry)));
+  const forget = make("button", { type: "button", className: "icon remove", title: say("removeOne"), "aria-label": say("removeOne") }, icon("close"));
+  forget.addEventListener("click", async () => { await past.remove(entry.id); await showPast(); byId("search").focus(); });
+  return Object.assign(make("div", { className: "past-card" }, shown, forget), { address });
+};
+
+const showPast = async () => {
+  const text = byId("search").value.trim();
+  const [all, found] = await Promise.all([past.count(), past.list({ text, most: pastShown + 1 })]).catch(() => [0, []]);
+  byId("past").dataset.some = all ? "yes" : "";
+  byId("past").hidden = !all || document.body.dataset.view === "batch";
+  byId("past-none").hidden = found.length > 0;
+  byId("past-more").hidden = found.length <= pastShown;
+  for (const { address } of byId("history").children) URL.revokeObjectURL(address);
+  byId("history").replaceChildren(...found.slice(0, pastShown).map(pastCard));
+};
+
+const showExamples = async () => {
+  const examples = await listExamples();
+  byId("examples").replaceChildren(...examples.map(({ name, url }) => card(url, name, say("exampleHint", { name }), async () => {
+    try {
+      open(await (await fetch(url)).blob(), { name });
+    } catch {
+      explain(new Away());
+    }
+  })));
+  view(document.body.dataset.view);
+};
+
 // ---- what the person does
 
 byId("choose").addEventListener("click", () => byId("file").click());
-byId("file").addEventListener("change", ({ target }) => {
-  if (target.files[0]) open(target.files[0]);
-  target.value = "";
-});
-document.addEventListener("paste", (event) => {
-  const file = fileOf(event.clipboardData);
-  if (file) {
+byId("photo").addEventListener("click", () => byId("camera").click());
+byId("folder").addEventListener("click", () => byId("tree").click());
+for (const id of ["file", "camera", "tree"]) {
+  byId(id).addEventListener("change", ({ target }) => {
+    const files = id === "tree" ? picturesOf(target.files) : [...target.files];
+    target.value = "";
+    take(files);
+  });
+}
+const ownPaste = (target) => target.closest?.(".cm-editor, input");
+document.addEventListener("paste", async (event) => {
+  if (hasFiles(event.clipboardData)) {
     event.preventDefault();
-    open(file);
-  } else if (!event.target.closest?.("textarea, input:not([type=checkbox])")) {
-    notify("There is no image on the clipboard. Take a screenshot of the formula first.");
-  }
+    take(await filesOf(event.clipboardData));
+  } else if (!ownPaste(event.target)) notify(say("noImage"));
+}, { capture: true }); // before the editor takes it for text
+document.addEventListener("copy", (event) => {
+  if (document.body.dataset.view === "result" && result.latex && !ownPaste(event.target) && getSelection().isCollapsed) result.copyInto(event);
 });
 byId("paste").hidden = !canPaste();
 byId("paste").addEventListener("click", async () => {
   try {
     const image = await pasteImage();
-    image ? open(image) : notify("There is no image on the clipboard. Take a screenshot of the formula first.");
+    image ? take([image]) : notify(say("noImage"));
   } catch {
-    notify("The browser does not let this page read the clipboard. Press Ctrl V instead.");
+    notify(say("noClipboard", { keys: KEYS }));
   }
 });
-if (navigator.platform.startsWith("Mac")) byId("paste-keys").textContent = "⌘ V";
+byId("capture").hidden = !canCapture();
+byId("capture").addEventListener("click", async () => {
+  try {
+    const image = await captureScreen();
+    if (image) take([image], { crop: true });
+  } catch {
+    notify(say("noCapture"));
+  }
+});
+byId("paste-keys").textContent = KEYS;
 
 let depth = 0; // of elements that the dragged file is over
 const dragged = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
 addEventListener("dragenter", (event) => { if (dragged(event)) { depth++; byId("drop").hidden = false; } });
 addEventListener("dragleave", () => { depth = Math.max(0, depth - 1); byId("drop").hidden = depth === 0; });
 addEventListener("dragover", (event) => { if (dragged(event)) event.preventDefault(); });
-addEventListener("drop", (event) => {
+addEventListener("drop", async (event) => {
   depth = 0;
   byId("drop").hidden = true;
-  const file = fileOf(event.dataTransfer);
-  if (!file) return;
+  if (!hasFiles(event.dataTransfer)) return;
   event.preventDefault();
-  open(file);
-});
+  take(await filesOf(event.dataTransfer));
+}, { capture: true });
 
-byId("whole").addEventListener("click", () => open(current.whole));
-latex.addEventListener("input", () => changed());
-addEventListener("resize", () => { if (current?.reading && stage.shown) fit(latex.value); });
-for (const button of document.querySelectorAll("[data-copy]")) {
-  const label = button.textContent;
-  button.addEventListener("click", async () => {
-    try {
-      await copyText(FORMS[button.dataset.copy](latex.value));
-      button.textContent = "Copied";
-    } catch (error) {
-      notify(`Cannot copy: ${error.message}`);
-    }
-    setTimeout(() => { button.textContent = label; }, 1300);
-  });
+byId("new").addEventListener("click", () => {
+  running?.abort();
+  notify(null);
+  current = null;
+  batch.clear();
+  view("start");
+  scrollTo({ top: 0 });
+  byId("choose").focus({ preventScroll: true });
+});
+byId("to-table").addEventListener("click", () => { running?.abort(); view("batch"); });
+byId("whole").addEventListener("click", () => open(current.whole, { name: current.name }));
+byId("search").addEventListener("input", () => { pastShown = PAST_PAGE; showPast(); });
+byId("past-more").addEventListener("click", () => { pastShown += PAST_PAGE; showPast(); });
+for (const button of document.querySelectorAll("[data-past]")) {
+  button.addEventListener("click", async () => exportAs(button.dataset.past, await past.list({ text: byId("search").value.trim() }), "readings"));
 }
-byId("forget").addEventListener("click", () => { past.clear(); showPast(); });
+byId("forget").addEventListener("click", async () => {
+  if (!confirm(say("forgetSure", { count: await past.count() }))) return;
+  await past.clear();
+  byId("search").value = "";
+  await showPast();
+});
 byId("dismiss").addEventListener("click", () => notify(null));
 byId("notice").querySelector("form").addEventListener("submit", (event) => {
   event.preventDefault();
   setToken(event.target.querySelector("input").value);
   again();
 });
+byId("language").append(...Object.entries(LANGUAGES).map(([value, textContent]) => make("option", { value, textContent })));
+byId("language").value = preferred();
+byId("language").addEventListener("change", async ({ target }) => {
+  await speak(target.value, { keep: true });
+  result.tell();
+  batch.progress();
+  await showPast();
+});
 
-showExamples();
-showPast();
+const begin = async () => {
+  try {
+    await Promise.all([showExamples(), loadFormats()]);
+  } catch (error) {
+    explain(error);
+  }
+};
+
+document.body.dataset.ready = "yes"; // everything answers from here on
+await Promise.all([begin(), showPast(), startDemo()]);

@@ -1,109 +1,123 @@
-// The image: regions light up on it, pointing at it finds tokens, dragging over it crops.
-import { byId } from "./dom.js";
+// The picture, trimmed to what was read: regions light up on it, pointing at it finds tokens, dragging over it crops.
+import { byId, makeSvg } from "./dom.js";
+import { CropFrame } from "./crop.js";
+import { toneOf } from "./tone.js";
 
 const MAX_ZOOM = 2;
-const TALL_PX = 220; // on the screen: an image is not made larger than this, so that its LaTeX stays in sight
 const DRAG_PX = 6; // on the screen: less is a click
-const MIN_PART_PX = 8; // of the image
 const NEAR_PX = 5; // on the screen: this far off a box still counts as on it
+const MARGIN = 0.04; // around the ink, as a share of its longer side
 
 export class Stage {
   #paper = byId("paper");
   #image = byId("image");
   #marks = byId("marks");
-  #selection = byId("selection");
-  #crop = byId("crop");
+  #boxes = byId("boxes");
   #tokens = [];
-  #unsure = [];
+  #doubts = new Map();
   #own = null;
   #drag = null;
-  #part = null; // [left, top, width, height] in pixels of the image
+  #view = [0, 0, 1, 1]; // the part that is shown: left, top, right, bottom in pixels of the image
+  #zoom = 1;
+  #frame;
   #on;
 
-  // `on.point(indices)`: tokens under the pointer, nearest first; `on.click(index)`; `on.crop(part)`.
+  // `on.point(indices)`: tokens under the pointer, nearest first; `on.click(index, frame)`; `on.crop(part)`; `on.cropping()`: it begins or ends.
   constructor(on) {
     this.#on = on;
+    this.#frame = new CropFrame(this, on);
     this.#paper.addEventListener("pointermove", (event) => this.#move(event));
     this.#paper.addEventListener("pointerdown", (event) => this.#down(event));
     this.#paper.addEventListener("pointerup", (event) => this.#up(event));
-    this.#paper.addEventListener("pointercancel", () => this.cancelCrop());
+    this.#paper.addEventListener("pointercancel", () => { this.#drag = null; });
     this.#paper.addEventListener("pointerleave", () => { if (!this.#drag) on.point([]); });
     this.#image.addEventListener("dragstart", (event) => event.preventDefault());
-    this.#crop.addEventListener("click", () => (this.cropping ? this.cancelCrop() : this.startCrop()));
-    this.#selection.addEventListener("keydown", (event) => this.#key(event));
-    byId("boxes").addEventListener("change", () => this.#draw());
-    addEventListener("resize", () => { if (this.shown) this.#resize(); });
+    this.#boxes.addEventListener("click", () => {
+      this.#boxes.setAttribute("aria-pressed", String(this.#boxes.ariaPressed !== "true"));
+      this.#draw();
+    });
   }
 
   get shown() { return this.#image.naturalWidth > 0 && !this.#paper.hidden; }
-  get cropping() { return this.#paper.classList.contains("cropping"); }
   get image() { return this.#image; }
+  get zoom() { return this.#zoom; }
+  get view() { return this.#view; }
+  get frame() { return this.#frame; }
+  get whole() { return [0, 0, this.#image.naturalWidth, this.#image.naturalHeight]; }
 
   // Shows an image by its address; says whether the browser could.
   async show(address) {
-    this.cancelCrop();
-    this.clear();
+    this.#frame.end();
+    this.tell([], new Map());
+    if (this.#image.src.startsWith("blob:")) URL.revokeObjectURL(this.#image.src);
     this.#image.src = address;
     const visible = await this.#image.decode().then(() => true, () => false);
-    this.#paper.hidden = this.#crop.hidden = !visible;
+    this.#paper.hidden = byId("crop").hidden = this.#boxes.hidden = !visible;
     byId("unseen").hidden = visible;
-    if (visible) this.#resize();
+    if (!visible) return false;
+    this.#view = this.whole;
+    this.#image.dataset.tone = toneOf(this.#image);
+    return true;
   }
 
-  #resize() {
-    const { naturalWidth: width, naturalHeight: height } = this.#image;
-    this.#marks.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    this.#paper.style.width = "100%";
-    const room = this.#paper.clientWidth;
-    const zoom = Math.min(MAX_ZOOM, room / width, Math.max(1, TALL_PX / height));
-    this.#paper.style.width = `${Math.round(width * zoom)}px`;
+  // Trims to the ink and a margin; null shows all.
+  trim(ink) {
+    const [, , width, height] = this.whole;
+    if (!ink) { this.#view = this.whole; return; }
+    const margin = Math.max(4, MARGIN * Math.max(ink[2] - ink[0], ink[3] - ink[1]));
+    this.#view = [Math.max(0, ink[0] - margin), Math.max(0, ink[1] - margin), Math.min(width, ink[2] + margin), Math.min(height, ink[3] + margin)];
   }
 
-  get zoom() { return this.#paper.clientWidth / this.#image.naturalWidth; }
-
-  // Where the ink is on the screen, as the preview needs it.
-  inkOnScreen([left, top, right, bottom]) {
-    const zoom = this.shown ? this.zoom : 1;
-    return { paper: this.shown ? this.#paper.clientWidth : 800, left: left * zoom, width: (right - left) * zoom, height: (bottom - top) * zoom };
+  // Makes the part that is shown as large as fits into a room, or larger where `least` says so; gives the zoom.
+  fit(room, { least = 0 } = {}) {
+    const [left, top, right, bottom] = this.#view;
+    const [width, height] = [right - left, bottom - top];
+    this.#zoom = Math.max(least, Math.min(MAX_ZOOM, room.width / width, room.height / height));
+    const px = (value) => `${value * this.#zoom}px`;
+    Object.assign(this.#paper.style, { width: px(width), height: px(height) });
+    Object.assign(this.#image.style, { width: px(this.#image.naturalWidth), left: px(-left), top: px(-top) });
+    this.#marks.setAttribute("viewBox", `${left} ${top} ${width} ${height}`);
+    this.#frame.draw();
+    return this.#zoom;
   }
 
-  clear() { this.tell([], []); }
-
-  // Takes the tokens, and which of them are unsure.
-  tell(tokens, unsure) {
-    [this.#tokens, this.#unsure, this.#own] = [tokens, unsure, null];
+  // Takes the tokens, and from the doubtful ones to how doubtful they are.
+  tell(tokens, doubts) {
+    [this.#tokens, this.#doubts, this.#own] = [tokens, doubts, null];
     this.#draw();
   }
 
+  // Lights up a region, and no other.
   light(region) {
+    if (region === this.#own) return;
     this.#own = region;
-    this.#draw();
+    this.#marks.querySelector(".own")?.remove();
+    if (region) this.#marks.append(this.#shape(region, "own"));
+  }
+
+  #shape([left, top, right, bottom], name) {
+    return makeSvg("rect", { class: name, x: left - 1, y: top - 1, width: right - left + 2, height: bottom - top + 2, rx: 2 });
   }
 
   #draw() {
-    const shape = ([left, top, right, bottom], name) => {
-      const rectangle = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-      for (const [key, value] of Object.entries({ class: name, x: left - 1, y: top - 1, width: right - left + 2, height: bottom - top + 2 })) {
-        rectangle.setAttribute(key, value);
-      }
-      return rectangle;
-    };
-    const all = byId("boxes").checked ? this.#tokens.filter((token) => token.box).map((token) => shape(token.box, "box")) : [];
-    const doubts = this.#unsure.map((index) => this.#tokens[index].box).filter(Boolean).map((box) => shape(box, "unsure"));
-    this.#marks.replaceChildren(...all, ...doubts, ...(this.#own ? [shape(this.#own, "own")] : []));
+    const all = this.#boxes.ariaPressed === "true" ? this.#tokens.filter((token) => token.box).map((token) => this.#shape(token.box, "box")) : [];
+    const doubts = [...this.#doubts].map(([index, name]) => [this.#tokens[index]?.box, name]).filter(([box]) => box)
+      .map(([box, name]) => this.#shape(box, `doubt ${name}`));
+    this.#marks.replaceChildren(...all, ...doubts, ...(this.#own ? [this.#shape(this.#own, "own")] : []));
   }
 
-  #place(event) {
-    const frame = this.#image.getBoundingClientRect();
+  // Where an event is, in pixels of the image.
+  place(event) {
+    const frame = this.#paper.getBoundingClientRect();
     const inside = (value, size) => Math.min(Math.max(value, 0), size);
     return [
-      inside((event.clientX - frame.left) / this.zoom, this.#image.naturalWidth),
-      inside((event.clientY - frame.top) / this.zoom, this.#image.naturalHeight),
+      inside((event.clientX - frame.left) / this.#zoom + this.#view[0], this.#image.naturalWidth),
+      inside((event.clientY - frame.top) / this.#zoom + this.#view[1], this.#image.naturalHeight),
     ];
   }
 
   #tokensAt([x, y]) {
-    const near = NEAR_PX / this.zoom;
+    const near = NEAR_PX / this.#zoom;
     const found = [];
     this.#tokens.forEach(({ box }, index) => {
       if (!box) return;
@@ -114,90 +128,36 @@ export class Stage {
   }
 
   #down(event) {
-    if (event.button !== 0 || event.target === this.#selection && !this.cropping) return;
-    if (event.pointerType !== "mouse" && !this.cropping) return; // a finger scrolls, unless Crop is on
-    this.#drag = { from: this.#place(event), x: event.clientX, y: event.clientY, moved: false };
+    if (event.button !== 0 || this.#frame.active) return;
+    if (event.pointerType !== "mouse") return; // a finger scrolls; Crop is for it
+    this.#drag = { from: this.place(event), x: event.clientX, y: event.clientY };
     this.#paper.setPointerCapture(event.pointerId);
   }
 
   #move(event) {
+    if (this.#frame.active) return;
     if (!this.#drag) {
-      if (!this.cropping) this.#on.point(this.#tokensAt(this.#place(event)));
+      this.#on.point(this.#tokensAt(this.place(event)));
       return;
     }
-    this.#drag.moved ||= Math.hypot(event.clientX - this.#drag.x, event.clientY - this.#drag.y) > DRAG_PX;
-    if (!this.#drag.moved) return;
-    const [x, y] = this.#place(event), [fromX, fromY] = this.#drag.from;
-    this.#select([Math.min(x, fromX), Math.min(y, fromY), Math.abs(x - fromX), Math.abs(y - fromY)]);
+    if (Math.hypot(event.clientX - this.#drag.x, event.clientY - this.#drag.y) <= DRAG_PX) return;
+    const { from } = this.#drag;
+    this.#drag = null;
+    this.#frame.pull(from, event); // from here on the frame follows the pointer
   }
 
   #up(event) {
-    const drag = this.#drag;
+    if (this.#frame.active || (event.pointerType === "mouse" && !this.#drag)) return;
     this.#drag = null;
-    if (drag?.moved) this.#finish();
-    else if (!this.cropping) {
-      const [first] = this.#tokensAt(this.#place(event));
-      if (first !== undefined) this.#on.click(first);
-    }
+    const [first] = this.#tokensAt(this.place(event));
+    if (first !== undefined) this.#on.click(first, new DOMRect(event.clientX, event.clientY, 1, 1));
   }
 
-  #select([left, top, width, height]) {
-    this.#part = [left, top, width, height];
-    this.#selection.hidden = false;
-    const { naturalWidth, naturalHeight } = this.#image;
-    Object.assign(this.#selection.style, {
-      left: `${100 * left / naturalWidth}%`, top: `${100 * top / naturalHeight}%`,
-      width: `${100 * width / naturalWidth}%`, height: `${100 * height / naturalHeight}%`,
-    });
-  }
-
-  startCrop() {
-    this.#paper.classList.add("cropping");
-    this.#crop.setAttribute("aria-pressed", "true");
-    const { naturalWidth: width, naturalHeight: height } = this.#image;
-    this.#select([width / 4, height / 4, width / 2, height / 2]);
-    this.#selection.focus({ preventScroll: true });
-  }
-
-  cancelCrop() {
-    this.#drag = this.#part = null;
-    this.#selection.hidden = true;
-    this.#paper.classList.remove("cropping");
-    this.#crop.setAttribute("aria-pressed", "false");
-  }
-
-  #finish() {
-    const part = this.#part;
-    this.cancelCrop();
-    if (part && part[2] >= MIN_PART_PX && part[3] >= MIN_PART_PX) this.#on.crop(part.map(Math.round));
-  }
-
-  #key(event) {
-    const { naturalWidth, naturalHeight } = this.#image;
-    const [dx, dy] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key] ?? [0, 0];
-    if (event.key === "Enter") this.#finish();
-    else if (event.key === "Escape") { this.cancelCrop(); this.#crop.focus(); }
-    else if (dx || dy) {
-      let [left, top, width, height] = this.#part;
-      const [stepX, stepY] = [dx * naturalWidth / 40, dy * naturalHeight / 40];
-      if (event.shiftKey) {
-        width = Math.min(Math.max(width + stepX, MIN_PART_PX), naturalWidth - left);
-        height = Math.min(Math.max(height + stepY, MIN_PART_PX), naturalHeight - top);
-      } else {
-        left = Math.min(Math.max(left + stepX, 0), naturalWidth - width);
-        top = Math.min(Math.max(top + stepY, 0), naturalHeight - height);
-      }
-      this.#select([left, top, width, height]);
-    } else return;
-    event.preventDefault();
-  }
-
-  // Gives a part of the image, or all of it made small, as the bytes of a file.
+  // Gives a part of the image, [left, top, width, height], as the bytes of a file; all of it made small if asked.
   async cut([left, top, width, height], { maxSide = Infinity, type = "image/png", quality } = {}) {
     const shrink = Math.min(1, maxSide / Math.max(width, height));
     const canvas = new OffscreenCanvas(Math.max(1, Math.round(width * shrink)), Math.max(1, Math.round(height * shrink)));
-    const context = canvas.getContext("2d");
-    context.drawImage(this.#image, left, top, width, height, 0, 0, canvas.width, canvas.height);
+    canvas.getContext("2d").drawImage(this.#image, left, top, width, height, 0, 0, canvas.width, canvas.height);
     return canvas.convertToBlob({ type, quality });
   }
 }

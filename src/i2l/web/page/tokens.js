@@ -1,8 +1,18 @@
-// The tokens that were read: how sure, where, and what else each might be.
+// The tokens that were read, for who wants to look closely: how sure, where, and what else each might be.
 import { byId, make, percent } from "./dom.js";
+import { menuRow, openMenu } from "./menu.js";
+import { say } from "./words.js";
 
-const END = "<eos>"; // of the formula: nothing to put in a token's place
-const DOUBT = 0.9; // below this probability a token is worth a look
+const CHECK = 0.1; // from this chance on that another token would be right and draw another picture, one is worth a look
+const DOUBTFUL = 0.35;
+
+// How doubtful a token is, by what else it might be: only others that draw another picture come from the server.
+export const doubtOf = (token) => {
+  const others = token.alternatives.reduce((sum, other) => sum + other.probability, 0);
+  return others >= DOUBTFUL ? "doubtful" : others >= CHECK ? "check" : null;
+};
+
+export const doubtsOf = (tokens) => new Map(tokens.map((token, index) => [index, doubtOf(token)]).filter(([, doubt]) => doubt));
 
 // What a token stands for on the image: its own box, or for one that draws nothing those of its group.
 export const regionOf = (tokens, index) => {
@@ -19,120 +29,97 @@ export const regionOf = (tokens, index) => {
       depth += opens(text(++last)) - closes(text(last));
     }
   }
-  const boxes = tokens.slice(first, last + 1).map((token) => token.box).filter(Boolean);
+  return unionOf(tokens.slice(first, last + 1));
+};
+
+export const unionOf = (tokens) => {
+  const boxes = tokens.map((token) => token.box).filter(Boolean);
   return boxes.length ? [0, 1, 2, 3].map((side) => (side < 2 ? Math.min : Math.max)(...boxes.map((box) => box[side]))) : null;
 };
 
-export const isUnsure = (token) => token.probability < DOUBT;
+// Shows what else a token might be; `onChoose(text)` when the person takes one.
+export const showChoices = ({ token, chosen, element, frame, onChoose, onClose }) => {
+  const all = [{ text: token.text, probability: token.probability }, ...token.alternatives];
+  const now = chosen ?? token.text;
+  const rows = all.map(({ text, probability }, place) => {
+    const bar = make("span", { className: "bar" });
+    bar.style.width = `${100 * probability}%`;
+    return menuRow(() => { if (text !== now) onChoose(text); },
+      { className: "choice", role: "menuitemradio", "aria-checked": String(text === now), ...(place === Math.min(1, all.length - 1) ? { "data-first": "" } : {}) },
+      make("code", { textContent: text }), make("span", { className: "track" }, bar), make("span", { className: "share", textContent: percent(probability) }));
+  });
+  openMenu({ element, frame, title: say(token.alternatives.length ? "might" : "mightNot"), rows, onClose });
+};
 
 export class TokenList {
   #list = byId("tokens");
-  #choices = byId("choices");
   #tokens = [];
+  #chosen = {};
   #selected = 0;
-  #open = null;
+  #lit = [];
   #on;
 
-  // `on.point(index or null)`: a token is pointed at; `on.exchange(index, text)`: another was chosen for it.
+  // `on.point(indices)`: a token is pointed at; `on.ask(index, chip)`: what else might it be.
   constructor(on) {
     this.#on = on;
     this.#list.addEventListener("keydown", (event) => this.#key(event));
-    this.#list.addEventListener("pointerleave", () => on.point(null));
-    this.#list.addEventListener("focusout", () => { if (this.#open === null) on.point(null); });
-    this.#choices.addEventListener("keydown", (event) => this.#choiceKey(event));
-    document.addEventListener("pointerdown", (event) => {
-      if (this.#open !== null && !this.#choices.contains(event.target)) this.close();
-    });
+    this.#list.addEventListener("pointerover", (event) => { const index = this.#indexOf(event.target); if (index >= 0) on.point([index]); });
+    this.#list.addEventListener("pointerleave", () => on.point([]));
+    this.#list.addEventListener("focusin", (event) => this.#select(this.#indexOf(event.target)));
+    this.#list.addEventListener("focusout", () => on.point([]));
+    this.#list.addEventListener("click", (event) => { const index = this.#indexOf(event.target); if (index >= 0) this.#ask(index); });
   }
 
-  show(tokens) {
-    this.close();
-    this.#tokens = tokens;
-    this.#selected = 0;
+  #indexOf(element) { return Number(element.dataset?.index ?? -1); }
+
+  show(tokens, chosen = {}) {
+    const same = tokens === this.#tokens;
+    [this.#tokens, this.#chosen] = [tokens, chosen];
+    if (!same) this.#selected = 0;
+    this.#lit = [];
     this.#list.replaceChildren(...tokens.map((token, index) => this.#chip(token, index)));
   }
 
   #chip(token, index) {
-    const unsure = isUnsure(token) && token.alternatives.length;
+    const doubt = index in this.#chosen ? null : doubtOf(token);
+    const text = this.#chosen[index] ?? token.text;
+    const sure = say("tokenSure", { share: percent(token.probability) });
     const chip = make("span", {
-      className: `token${token.box ? "" : " structural"}${token.changed ? " changed" : ""}`, role: "option",
-      textContent: token.text, tabIndex: index === this.#selected ? 0 : -1, "aria-selected": "false",
-      "aria-label": `${token.text}, ${percent(token.probability)} sure${unsure ? ", has alternatives" : ""}`,
-      title: `${percent(token.probability)} sure`,
+      className: `token${token.box ? "" : " structural"}${doubt ? ` doubt ${doubt}` : ""}${index in this.#chosen ? " changed" : ""}`, role: "option",
+      textContent: text, tabIndex: index === this.#selected ? 0 : -1, "aria-selected": "false", title: sure,
+      "aria-label": `${text}, ${sure}${token.alternatives.length ? `, ${say("tokenHas")}` : ""}`,
     });
-    chip.style.setProperty("--doubt", token.changed ? 0 : Math.min(1, 1.5 * (1 - token.probability)));
-    chip.addEventListener("pointerenter", () => this.#on.point(index));
-    chip.addEventListener("focus", () => this.#select(index));
-    chip.addEventListener("click", () => { chip.focus(); this.choose(index); });
+    chip.dataset.index = index;
     return chip;
   }
 
   #select(index) {
+    if (index < 0) return;
     this.#chipAt(this.#selected)?.setAttribute("tabindex", "-1");
     this.#selected = index;
     this.#chipAt(index).tabIndex = 0;
-    this.#on.point(index);
+    this.#on.point([index]);
   }
 
   #chipAt(index) { return this.#list.children[index]; }
 
+  #ask(index) {
+    this.#chipAt(index).focus();
+    this.#on.ask(index, this.#chipAt(index));
+  }
+
   // Lights up tokens, and no others.
   light(indices) {
-    [...this.#list.children].forEach((chip, index) => chip.classList.toggle("lit", indices.includes(index)));
+    for (const index of this.#lit) this.#chipAt(index)?.classList.remove("lit");
+    for (const index of indices) this.#chipAt(index)?.classList.add("lit");
+    this.#lit = indices;
   }
 
   #key(event) {
     const last = this.#tokens.length - 1;
     const go = { ArrowLeft: Math.max(this.#selected - 1, 0), ArrowRight: Math.min(this.#selected + 1, last), Home: 0, End: last }[event.key];
     if (go !== undefined) this.#chipAt(go).focus();
-    else if (event.key === "Enter" || event.key === " ") this.choose(this.#selected);
-    else return;
-    event.preventDefault();
-  }
-
-  // Opens the list of what else a token might be.
-  choose(index) {
-    this.close();
-    const token = this.#tokens[index];
-    const chip = this.#chipAt(index);
-    if (!chip) return;
-    chip.setAttribute("aria-selected", "true");
-    const row = (text, share, chosen) => {
-      const bar = make("span", { className: "bar" });
-      bar.style.width = `${100 * share}%`;
-      const button = make("button", { type: "button", role: "menuitemradio", "aria-checked": String(chosen) },
-        make("span", { textContent: text }), make("span", {}, bar), make("span", { className: "share", textContent: percent(share) }));
-      button.addEventListener("click", () => { this.close(true); if (!chosen) this.#on.exchange(index, text, share); });
-      return button;
-    };
-    const others = token.alternatives.filter((other) => other.text !== END).map((other) => row(other.text, other.probability, false));
-    const about = others.length ? "What else it might be" : "Nothing else was considered";
-    this.#choices.replaceChildren(make("p", { textContent: about }), row(token.text, token.probability, true), ...others);
-    this.#choices.hidden = false;
-    const frame = chip.getBoundingClientRect();
-    const left = Math.min(frame.left, document.documentElement.clientWidth - this.#choices.offsetWidth - 12);
-    Object.assign(this.#choices.style, { left: `${Math.max(8, left) + scrollX}px`, top: `${frame.bottom + 6 + scrollY}px` });
-    this.#open = index;
-    this.#on.point(index);
-    (this.#choices.querySelectorAll("button")[others.length ? 1 : 0]).focus();
-  }
-
-  close(refocus = false) {
-    if (this.#open === null) return;
-    const chip = this.#chipAt(this.#open);
-    chip?.setAttribute("aria-selected", "false");
-    this.#open = null;
-    this.#choices.hidden = true;
-    if (refocus) chip?.focus();
-    else this.#on.point(null);
-  }
-
-  #choiceKey(event) {
-    const buttons = [...this.#choices.querySelectorAll("button")];
-    const place = buttons.indexOf(document.activeElement);
-    if (event.key === "ArrowDown") buttons[(place + 1) % buttons.length].focus();
-    else if (event.key === "ArrowUp") buttons[(place + buttons.length - 1) % buttons.length].focus();
-    else if (event.key === "Escape" || event.key === "Tab") this.close(true);
+    else if (event.key === "Enter" || event.key === " ") this.#ask(this.#selected);
     else return;
     event.preventDefault();
   }
