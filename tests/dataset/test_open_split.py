@@ -38,6 +38,16 @@ def test_a_world_dataset_in_pixel_form_opens_at_the_models_scale(built):
         assert width * 0.8 - 2 <= images[number].shape[1] <= width + 2  # noise may end in white
 
 
+def test_a_dataset_opens_at_the_dpi_of_the_model(built):
+    dataset = built(out="paper")
+    stored = dataset.split("train")
+    split = open_split(dataset, "train", canvas_shape=CANVAS, dpi=100, jobs=1)
+    places = [stored.ids.index(sample) for sample in split.ids]
+    np.testing.assert_allclose(split.sizes, stored.sizes[places] / 2, atol=3)
+    joined = JoinedDataset([dataset.path], canvas_shape=CANVAS, dpi=100).split("train", jobs=1)
+    np.testing.assert_array_equal(joined.sizes, split.sizes)
+
+
 def test_what_is_left_out_is_named(built):
     dataset = built(recipe=WORLD)
     stored = dataset.split("train")

@@ -183,8 +183,9 @@ def test_a_run_from_before_a_setting_existed_goes_on(tmp_path, dataset):
     train(dataset, out=run, config=small_config(max_steps=2), options=CPU)
     file = last_checkpoint(run) / "config.json"
     content = json.loads(file.read_text())
-    for section, name in (("model", "network"), ("model", "depths"), ("training", "emphasis")):
+    for section, name in (("model", "network"), ("model", "dpi"), ("training", "emphasis")):
         del content[section][name]
+    content["model"] |= {"depths": [0, 2, 3, 1], "decoder_units": 384}  # once all networks had one form
     file.write_text(json.dumps(content))
     (file.parent / "SHA256SUMS").unlink()
     assert train(dataset, out=run, config=small_config(max_steps=4), options=CPU).step == 4

@@ -56,6 +56,15 @@ def test_without_windows_there_is_one_shape_a_length():
     assert result.larger == [1, 2, None]
 
 
+def test_no_length_class_is_beyond_what_the_model_writes():
+    options = {"sizes": np.array([(20, 20)]), "window_step": 0, "min_batches": 1, "batch": ONE_BY_ONE}
+    short = CalstmConfig(max_tokens=15)
+    found = classify_samples(lengths=np.array([5]), length_classes=(10, 20, 30), model=short, **options)
+    assert [shape.num_tokens for shape in found.shapes] == [11, 16]
+    with pytest.raises(SamplerError, match=r"more than 15 tokens \(up to 19\).*raise model\.max_tokens"):
+        classify_samples(lengths=np.array([20]), length_classes=(10, 20, 30), model=short, **options)
+
+
 def test_a_formula_that_is_too_long_is_reported():
     with pytest.raises(SamplerError, match="1 formulas have more than 30 tokens \\(up to 31\\)"):
         classify([31, 32], [(20, 20), (20, 20)])
