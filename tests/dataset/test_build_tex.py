@@ -22,6 +22,8 @@ from i2l.images.prepare import prepare_image
 from i2l.rendering.styles import FONTS, world_style
 from i2l.rendering.tex import TexError
 from tests.dataset.fakes import folder_bytes
+from tests.dataset.test_pictures import build as build_pictures
+from tests.dataset.test_pictures import folder  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.tex
 
@@ -233,9 +235,12 @@ def fail(part):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Ray's own
-def test_ray_gives_the_same_bytes(sources, tmp_path, local_ray):
+def test_ray_gives_the_same_bytes(sources, tmp_path, local_ray, folder):  # noqa: F811
     expected = folder_bytes(build(sources, tmp_path / "local").path)
     assert folder_bytes(build(sources, tmp_path / "ray", jobs=2, engine="ray").path) == expected
+    expected = folder_bytes(build_pictures(folder, tmp_path / "local-pictures").path)
+    pictures = build_pictures(folder, tmp_path / "ray-pictures", engine=EngineOptions(name="ray", jobs=2))
+    assert folder_bytes(pictures.path) == expected
     for number in range(3):
         (tmp_path / "papers" / str(number)).mkdir(parents=True)
         (tmp_path / "papers" / str(number) / "a.tex").write_text(rf"\documentclass{{a}}\[ x_{number} \]")
