@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.table import Table
 
 from i2l.evaluation.compare import EvaluationOptions, Pairs, evaluate_pairs
-from i2l.evaluation.image_match import match_images
 from i2l.evaluation.report import write_report
 from i2l.evaluation.results import save_results
+from i2l.evaluation.visual import match_images
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
 from i2l.rendering.render import render_formulas

@@ -19,8 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from i2l.extraction.archives import Bundle, list_units, open_unit
-from i2l.extraction.displays import find_formulas
-from i2l.extraction.document import DocumentReader
+from i2l.extraction.document import DocumentReader, find_formulas
 from i2l.extraction.harvest import Formula, HarvestOptions, harvest
 from i2l.formulas.commands import DISPLAYS
 from i2l.formulas.lexer import FormulaError

@@ -22,8 +22,7 @@ from benchmarks import format_readers as readers
 from i2l.formats.convert import TextFormat, write_formula
 from i2l.formats.layout import FormatError, Row
 from i2l.formats.translate import read_layout
-from i2l.formulas.lexer import FormulaError
-from i2l.formulas.lines import decode_line, read_lines
+from i2l.formulas.lexer import FormulaError, decode_line, read_lines
 
 Form = list[Any]
 Reader = Callable[[list[str]], Iterator[Form | str]]  # a form, or what the program said was wrong

@@ -27,7 +27,7 @@ from i2l.model.calstm.encoder import encode_windows
 from i2l.model.calstm.network import Recognizer
 from i2l.model.calstm.training_pass import fast_forward
 from i2l.model.config import model_preset
-from i2l.model.windows import Window, assign_windows, centred_windows, gather_windows
+from i2l.model.network import Window, assign_windows, centred_windows, gather_windows
 from i2l.training.monitor import peak_flops, training_flops
 
 # Tokens with eos, height and width in pixels of 96 formulas, evenly spaced over 670 of im2latex's validation

@@ -23,8 +23,7 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-from i2l.formulas.lexer import FormulaError
-from i2l.formulas.lines import decode_line, read_lines
+from i2l.formulas.lexer import FormulaError, decode_line, read_lines
 from i2l.formulas.normalize import normalize_formula
 from i2l.rendering import sandbox
 from i2l.rendering.isolation import find_isolation

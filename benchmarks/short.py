@@ -11,7 +11,7 @@ import argparse
 from dataclasses import replace
 from string import ascii_lowercase, ascii_uppercase, digits
 
-from i2l.formulas.spelling import respell, without_outer_space
+from i2l.formulas.commands import respell, without_outer_space
 from i2l.inference.reader import Reader
 from i2l.rendering.render import render_formulas
 from i2l.rendering.styles import PAPER

@@ -10,8 +10,8 @@ import pytest
 
 from i2l import Reader
 from i2l.files import CHECKSUMS
+from i2l.formulas.commands import respell, without_outer_space
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.spelling import respell, without_outer_space
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.boxes import UNREAD_LIMIT
 from i2l.inference.decoding import Hypothesis

@@ -10,7 +10,7 @@ from i2l.dataset.sources import text_sources
 from i2l.evaluation.compare import EvaluationOptions, Pairs, evaluate_pairs
 from i2l.evaluation.report import write_report
 from i2l.explain.drawings import boxes_svg, explanation_page
-from i2l.explain.localization_run import report_localization
+from i2l.explain.localization_report import report_localization
 from i2l.html import bar_chart, fill_template, histogram, interval_chart, line_chart
 from tests.dataset.conftest import fake_tex, small_build  # noqa: F401 - fixtures
 from tests.explain.readings import make_explanation

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from benchmarks.results.store import EXAMPLES
-from i2l.evaluation.image_match import MAX_INK
+from i2l.evaluation.visual import MAX_INK
 from i2l.formulas.normalize import normalize_formula
 from i2l.rendering.render import render_formulas
 

@@ -11,7 +11,7 @@ from benchmarks.results.add import text_figures
 from benchmarks.results.mistakes import LIMIT
 from benchmarks.results.store import Run, write_json
 from i2l.dataset.format import DatasetReader
-from i2l.evaluation.read_samples import PAPER_READING, BatchReader
+from i2l.evaluation.judge import PAPER_READING, BatchReader
 
 RULES: Final = {
     "as read": PAPER_READING,

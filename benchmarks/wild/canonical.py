@@ -16,7 +16,7 @@ from typing import Final
 
 from benchmarks.wild.displays import BOOK, Display, load_displays
 from i2l.formulas.normalize import normalize_formula
-from i2l.rendering.pdf_ink import Glyph, Ink, PdfInk
+from i2l.rendering.rasterize import Glyph, Ink, PdfInk
 from i2l.rendering.sandbox import run_pdflatex
 from i2l.rendering.styles import PAPER, preamble
 

@@ -41,7 +41,7 @@ class TrainConfig(JsonConfig):
     emphasis: tuple[str, ...] = ()  # "NAME=3": samples whose id starts with NAME come three times an epoch
 
     # What is learnt
-    spelling: Literal["written", "im2latex"] = "written"  # of training labels; see `i2l.formulas.spelling`
+    spelling: Literal["written", "im2latex"] = "written"  # of training labels; see `i2l.formulas.commands`
     # How images are seen, another way every time (see `i2l.training.augment`):
     shift_px: int = 0  # up to so many pixels off the middle
     zoom: float = 0.0  # larger or smaller, by up to this log

@@ -19,7 +19,7 @@ from i2l.dataset.build import BuildOptions, EngineOptions, build_dataset
 from i2l.dataset.sources import InputError, text_sources
 from i2l.dataset.work import BuildError, WorkFolder, read_part
 from i2l.errors import MissingDependencyError
-from i2l.formulas.lines import LinesError
+from i2l.formulas.lexer import LinesError
 from tests.dataset.fakes import RECIPE, fake_render, folder_bytes
 
 COMMON = [f"x + {a} = {b}" for a in "abcdef" for b in "abcdef"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from i2l.dataset.engines import LocalEngine
+from i2l.dataset.stages import LocalEngine
 from i2l.dataset.work import BuildError
 
 
@@ -44,7 +44,7 @@ PARENT = """
 import sys
 from functools import partial
 from pathlib import Path
-from i2l.dataset.engines import LocalEngine
+from i2l.dataset.stages import LocalEngine
 from tests.dataset.test_engines import sleep
 if __name__ == "__main__":
     folder = Path(sys.argv[1])

@@ -9,7 +9,7 @@ from i2l.dataset.format import DatasetError, DatasetReader
 from i2l.dataset.model_view import JoinedDataset, open_split
 from i2l.dataset.shards import style_from_text
 from i2l.dataset.sources import RECIPES, text_sources
-from i2l.evaluation.read_samples import load_split
+from i2l.evaluation.judge import load_split
 from tests.dataset.fakes import RECIPE
 
 WORLD = replace(RECIPES["world"], min_token_count=1, val_fraction=0.1, test_fraction=0.1)

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from i2l.dataset.sources import InputError, LineNames, im2latex_sources, text_sources
-from i2l.formulas.lines import LinesError
+from i2l.formulas.lexer import LinesError
 
 
 @pytest.mark.parametrize(("name", "opener"), [("f.txt", open), ("f.xz", lzma.open), ("f.gz", gzip.open)])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from i2l.evaluation.image_match import _edit_script, match_images
+from i2l.evaluation.visual import _edit_script, match_images
 from tests.evaluation.matcher_definition import match_by_definition
 
 WHITE, BLACK = 255, 0

@@ -14,8 +14,7 @@ from i2l.config import ObjectiveConfig, TrainConfig
 from i2l.dataset.sources import text_sources
 from i2l.errors import I2LError
 from i2l.evaluation.compare import EvaluationOptions, PairsError
-from i2l.evaluation.judge import try_model
-from i2l.evaluation.read_samples import PAPER_READING, BatchReader, ReadingLog, find_pictures, load_split
+from i2l.evaluation.judge import PAPER_READING, BatchReader, ReadingLog, find_pictures, load_split, try_model
 from i2l.evaluation.results import save_results
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.reader import Reader

@@ -8,7 +8,7 @@ import pytest
 
 from i2l.evaluation.breakdown import SubsetScores
 from i2l.evaluation.compare import EvaluationOptions, Pairs, evaluate_pairs
-from i2l.evaluation.read_samples import gallery_inputs
+from i2l.evaluation.judge import gallery_inputs
 from i2l.evaluation.report import sample_category, write_report
 from i2l.evaluation.results import Curve
 

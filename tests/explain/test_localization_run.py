@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from i2l.cli import app
 from i2l.dataset.sources import text_sources
 from i2l.errors import I2LError
-from i2l.explain.localization_run import inked_cells, report_localization
+from i2l.explain.localization_report import inked_cells, report_localization
 from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.network import Recognizer
 from i2l.model.checkpoint import save_checkpoint

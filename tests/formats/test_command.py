@@ -9,7 +9,7 @@ from PIL import Image, ImageFilter
 from typer.testing import CliRunner
 
 from i2l.cli import app
-from i2l.rendering.typeset import TypesetError, typeset_png, typeset_svg
+from i2l.rendering.render import TypesetError, typeset_png, typeset_svg
 
 FORMULA = r"\sum_{n=1}^{\infty} \frac{1}{n^2} = \left( \frac{\pi}{\sqrt{6}} \right)^2 + \mathcal{L}"
 

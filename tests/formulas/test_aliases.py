@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from i2l.formulas.commands import ALIASES, COMMANDS, SPELLED_OUT
+from i2l.formulas.commands import ALIASES, COMMANDS, SPELLED_OUT, one_name
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.spelling import one_name
 from i2l.rendering.render import render_formulas
 
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from i2l.formulas.commands import SPACES
+from i2l.formulas.commands import SPACES, respell
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.pretty import readable_formula
-from i2l.formulas.spelling import respell
 from i2l.rendering.render import render_formulas
 from tests.formulas.test_properties import canonical, formulas
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from i2l.formulas.spelling import picture_of
+from i2l.formulas.commands import picture_of
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.confidence import MAX_LEAD, TokenLooks, gather_evidence
 from i2l.inference.decoding import Hypothesis

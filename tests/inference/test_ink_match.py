@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from i2l.inference.ink_match import assign, match_ink
+from i2l.inference.boxes import assign, match_ink
 
 
 @settings(max_examples=200, deadline=None)

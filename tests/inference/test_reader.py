@@ -15,8 +15,8 @@ from PIL import Image
 
 import i2l
 from i2l.errors import I2LError
+from i2l.formulas.commands import picture_of
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.spelling import picture_of
 from i2l.images.open import NotAnImageError
 from i2l.inference.model_folder import ModelError
 from i2l.inference.options import ReadingOptions

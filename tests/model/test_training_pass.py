@@ -10,7 +10,7 @@ from i2l.model.calstm.network import Recognizer
 from i2l.model.calstm.training_pass import fast_forward, unrolls
 from i2l.model.calstm.unrolled import aligned
 from i2l.model.config import model_preset
-from i2l.model.windows import Window, crop_window
+from i2l.model.network import Window, crop_window
 from tests.model.conftest import make_batch, make_model, small_config
 
 OBJECTIVE = ObjectiveConfig(alpha_penalty=0.01)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from i2l.model.calstm.encoder import Encoder, encode_windows
-from i2l.model.windows import Window, centred_windows, crop_window
+from i2l.model.network import Window, centred_windows, crop_window
 
 AREAS = [(128, 192), (96, 160), (64, 32), (32, 256)]
 

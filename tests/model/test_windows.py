@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from i2l.images.prepare import ImageTooLargeError
 from i2l.images.prepare import place_on_canvas as place_arrays
 from i2l.model.config import model_preset
-from i2l.model.windows import assign_windows, centred_windows, crop_window, gather_windows
+from i2l.model.network import assign_windows, centred_windows, crop_window, gather_windows
 
 CANVAS = model_preset("nopool").canvas_shape
 WINDOWS = centred_windows(area=(128, 1088), cell_px=32, heights_px=(42, 82))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from i2l.formulas.normalize import normalize_formula
 from i2l.rendering.boxes import match_ink
-from i2l.rendering.pdf_ink import Glyph
+from i2l.rendering.rasterize import Glyph
 from i2l.rendering.render import render_formulas
 from i2l.rendering.styles import Style
 from tests.rendering.random_formulas import random_formula

@@ -10,10 +10,9 @@ from PIL import Image, ImageDraw, ImageFilter
 from i2l.dataset.shards import style_from_text, style_text, styles_of_lines
 from i2l.images.ink import extract_ink, ink_bounds
 from i2l.rendering.camera import degrade, take_photo
-from i2l.rendering.photo import Photo
 from i2l.rendering.rasterize import PageImage
 from i2l.rendering.render import render_formulas
-from i2l.rendering.styles import PAPER, SEEDS_PER_BLOCK, photo_style, world_style
+from i2l.rendering.styles import PAPER, SEEDS_PER_BLOCK, Photo, photo_style, world_style
 
 STEADY = (1.0, 0.0, 0.0, -1.0, 0.0, 60.0)
 EM_PX = PAPER.dpi * PAPER.size_pt / 72

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from i2l.model.windows import Window
+from i2l.model.network import Window
 from i2l.training.augment import Augmentation, View, cover_cells, gather_view
 
 CANVAS = (18, 42)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from i2l.model.windows import Window
+from i2l.model.network import Window
 from i2l.training.batches import BatchLimits
 
 WINDOW = Window(top_px=0, left_px=0, height_px=10, width_px=20)

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from i2l.formulas.vocabulary import UnknownTokenError, Vocabulary
-from i2l.model.windows import Window
+from i2l.model.network import Window
 from i2l.training import device_split
 from i2l.training.device_split import DataError, ResidentSplit
 from tests.training.conftest import MemorySplit

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from i2l.training.optimizer import (
+from i2l.training.trainer import (
     FlatGradients,
     WeightAverage,
     build_optimizer,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from i2l.model.calstm.config import CalstmConfig
-from i2l.model.windows import Window
+from i2l.model.network import Window
 from i2l.training.batches import BatchLimits, BatchShape, SamplerError, classify_samples
 
 MODEL = CalstmConfig()

@@ -10,9 +10,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from i2l.evaluation.compare import EvaluationOptions, EvaluationProgress
-    from i2l.evaluation.judge import Trial
-    from i2l.evaluation.read_samples import BatchReader, Samples
-    from i2l.explain.localization_run import LocalizationReport
+    from i2l.evaluation.judge import BatchReader, Samples, Trial
+    from i2l.explain.localization_report import LocalizationReport
 
 
 def evaluate(
@@ -91,12 +90,12 @@ def evaluate(
     if localization:
         if model is None or data is None:
             raise typer.BadParameter("--localization needs a --model and --data.")
-        from i2l.explain.localization_run import require_boxes
+        from i2l.explain.localization_report import require_boxes
 
         require_boxes(data, split)
     with EvaluationProgress() as progress:
         if model is not None:
-            from i2l.evaluation.read_samples import BatchReader
+            from i2l.evaluation.judge import BatchReader
             from i2l.inference.options import ReadingOptions
 
             reader = BatchReader(
@@ -127,7 +126,7 @@ def _find_samples(
     limit: int,
     jobs: int,
 ) -> "Samples":
-    from i2l.evaluation.read_samples import find_pictures, load_split
+    from i2l.evaluation.judge import find_pictures, load_split
 
     if data is not None:
         limits = reader.model.limits
@@ -197,7 +196,7 @@ def _localize(
     from rich.markup import escape
 
     from i2l.explain.localization import LocalizationError
-    from i2l.explain.localization_run import localize_model
+    from i2l.explain.localization_report import localize_model
 
     result = trial.evaluation.result
     try:
@@ -231,8 +230,7 @@ def _write(trial: "Trial", localized: "LocalizationReport | None", out: Path, co
     print_results(result, console)
     written = [out / "results.json", out / "report.html"]
     if localized:
-        from i2l.explain.localization_report import print_localization
-        from i2l.explain.localization_run import save_localization
+        from i2l.explain.localization_report import print_localization, save_localization
 
         save_localization(localized, out / "localization.json", source=result.source)
         print_localization(localized.result, console)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from i2l.cli.formats import in_formats, read_formats, write_file
+from i2l.cli.formulas import in_formats, read_formats, write_file
 from i2l.errors import I2LError
 from i2l.inference.options import BEAM_WIDTH, ReadingOptions
 

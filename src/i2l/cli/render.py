@@ -44,7 +44,7 @@ def render(
     """
     from i2l.errors import I2LError
     from i2l.files import atomic_write
-    from i2l.formulas.lines import decode_line, read_lines
+    from i2l.formulas.lexer import decode_line, read_lines
     from i2l.rendering.render import render_formulas
 
     formulas = list(formulas or []) + ([decode_line(line) for line in read_lines(file)] if file else [])

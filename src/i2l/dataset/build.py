@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 
 from i2l import __version__
 from i2l.dataset.card import summarize, write_card, write_readme, write_report
-from i2l.dataset.engines import BuildProgress, Engine, LocalEngine, RayEngine
 from i2l.dataset.format import CARD_FILE, FORMAT, VERDICTS_FILE, VOCABULARY_FILE, DatasetReader
 from i2l.dataset.shards import (
     ShardOptions,
@@ -40,7 +39,17 @@ from i2l.dataset.sources import (
     origins_writer,
     pictures_sha256,
 )
-from i2l.dataset.stages import LINES, SELECTED, StageOptions, normalize_part, picture_part
+from i2l.dataset.stages import (
+    LINES,
+    SELECTED,
+    BuildProgress,
+    Engine,
+    LocalEngine,
+    RayEngine,
+    StageOptions,
+    normalize_part,
+    picture_part,
+)
 from i2l.dataset.verdicts import (
     UNASSIGNED,
     VERDICTS_SCHEMA,

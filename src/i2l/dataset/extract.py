@@ -17,8 +17,8 @@ from typing import IO, Any
 
 from i2l import __version__
 from i2l.dataset.build import EngineOptions
-from i2l.dataset.engines import BuildProgress
 from i2l.dataset.sources import distinct_names
+from i2l.dataset.stages import BuildProgress
 from i2l.dataset.verdicts import hash64
 from i2l.dataset.work import Plan, WorkFolder, disk_errors_explained
 from i2l.extraction.archives import Verdict, list_units, open_unit

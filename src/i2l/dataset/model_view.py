@@ -27,7 +27,7 @@ from i2l.dataset.format import (
 )
 from i2l.dataset.shards import PAPER_TEXT, PICTURE_TEXT, style_from_text
 from i2l.dataset.sources import TRAIN
-from i2l.formulas.spelling import one_name
+from i2l.formulas.commands import one_name
 from i2l.formulas.vocabulary import SPECIAL_TOKENS, Vocabulary
 from i2l.images.open import ImageError, ImageSource
 from i2l.images.prepare import REFERENCE_DPI, prepare_image

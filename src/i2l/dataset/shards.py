@@ -27,10 +27,8 @@ from i2l.dataset.sources import PAPER_STYLES, PHOTO_STYLES, LineNames
 from i2l.dataset.work import BuildError, WorkFolder, read_part, write_part
 from i2l.files import atomic_write
 from i2l.formulas.normalize import normalize_formula
-from i2l.rendering.pdf_ink import Box
-from i2l.rendering.photo import Photo
-from i2l.rendering.rasterize import Pixels
-from i2l.rendering.styles import FONTS, PAPER, Style, photo_style, world_style
+from i2l.rendering.rasterize import Box, Pixels
+from i2l.rendering.styles import FONTS, PAPER, Photo, Style, photo_style, world_style
 from i2l.rendering.tex import compile_formulas
 
 PAPER_TEXT = "paper"

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from i2l.dataset.work import WorkFolder, read_part
 from i2l.errors import I2LError
 from i2l.files import atomic_write
-from i2l.formulas.lines import read_lines
+from i2l.formulas.lexer import read_lines
 
 PAPER_STYLES, WORLD_STYLES, PHOTO_STYLES = "paper", "world", "photo"
 TRAIN, VAL, TEST = SPLITS = ("train", "val", "test")

@@ -1,21 +1,26 @@
-r"""One document as TeX reads it: files put in where they are input, definitions taken out and remembered.
+r"""One document as TeX reads it, and where its formulas stand.
+
+Files are put in where they are input, definitions taken out and remembered.
 
 The text that comes out is what TeX would typeset: comments, conditions that do not hold and definitions are
 left out. Macros that open or close a formula (`\be` for `\begin{equation}`) are written out in it; all others
 stay, to be written out formula by formula. Every character of the text knows its file and its place there,
 and every definition how far it holds: to the end of the group that it stands in, as in TeX.
+
+The body of a display is given without what belongs to the page around it, such as labels and numbers, either
+in parts that text separates or row by row.
 """
 
 import posixpath
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from i2l.extraction.archives import STYLE_SUFFIXES, Bundle, CleanText, Verdict, find_input
-from i2l.extraction.displays import is_math
+from i2l.formulas.commands import ENVIRONMENTS
 from i2l.formulas.expansion import opens_condition
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.macros import (
@@ -32,6 +37,167 @@ from i2l.formulas.macros import (
     read_arguments,
     read_definition,
 )
+
+# One formula; it is written without its environment.
+SINGLE: Final = frozenset(name for name, known in ENVIRONMENTS.items() if known.holds == "formula")
+# Several lines; the environment says how they stand to each other.
+LINES: Final = frozenset(name for name, known in ENVIRONMENTS.items() if known.holds == "lines")
+MAX_FORMULA_CHARACTERS: Final = 20_000  # a longer one has lost its end
+UNCLOSED: Final = "unclosed"
+
+_MAX_UNCLOSED: Final = 100  # formulas without an end; then the rest of the document is left
+
+_OPENING: Final = re.compile(r"\\(?:begin\s*\{([^{}]*)\}|([\[(])|[A-Za-z@]+|.)|(\$\$?)", re.DOTALL)
+_STEP: Final = re.compile(r"\\(?:[A-Za-z@]+|.)|\$\$?|[{}]|\n[ \t]*\n", re.DOTALL)
+_CLOSING: Final = {"[": r"\]", "(": r"\)", "$": "$", "$$": "$$"}
+
+
+class Found(NamedTuple):
+    """A formula in a text: its whole span, the span of its body, and what it stands in."""
+
+    start: int
+    end: int
+    body_start: int
+    body_end: int
+    environment: str  # the name of the environment, or one of \\[ $$ \\( $
+
+    @property
+    def inline(self) -> bool:
+        """Whether it stands in a line of text."""
+        return self.environment in (r"\(", "$", "math")
+
+
+def is_math(name: str) -> bool:
+    """Tell whether an environment holds a formula."""
+    plain = name.rstrip("*")
+    return plain in SINGLE or plain in LINES
+
+
+def find_formulas(text: str) -> Iterator[Found | int]:
+    """Find every formula of a text; a number is the place of one that never ends."""
+    position = 0
+    unclosed_left = _MAX_UNCLOSED  # a text in which nothing closes would be searched for ever
+    while unclosed_left and (match := _OPENING.search(text, position)):
+        position = match.end()
+        name, bracket, dollars = match.groups()
+        if name is not None and is_math(name):
+            closing = re.compile(rf"\\end\s*\{{{re.escape(name)}\}}")
+            end = closing.search(text, position, position + MAX_FORMULA_CHARACTERS)
+            if end is None:
+                unclosed_left -= 1
+                yield match.start()
+                continue
+            found = Found(match.start(), end.end(), position, end.start(), name)
+        elif mark := bracket or dollars:
+            span = _find_end(text, position, mark)
+            if span is None:
+                unclosed_left -= 1
+                yield match.start()
+                continue
+            environment = mark if dollars else "\\" + mark
+            found = Found(match.start(), span[1], position, span[0], environment)
+        else:
+            continue
+        yield found
+        position = found.end
+
+
+def _find_end(text: str, position: int, mark: str) -> tuple[int, int] | None:
+    """Find the end of a formula outside of all braces that were opened in it."""
+    closing = _CLOSING[mark]
+    depth = 0
+    for match in _STEP.finditer(text, position, position + MAX_FORMULA_CHARACTERS):
+        step = match.group()
+        if depth == 0 and (step == closing or (closing == "$" and step == "$$")):
+            return match.start(), match.start() + len(closing)
+        if step == "{":
+            depth += 1
+        elif step == "}":
+            depth -= 1
+            if depth < 0:
+                return None
+        elif step[0] == "\n" and mark in ("$", "("):
+            return None
+    return None
+
+
+# Marks for the page: numbers, labels, breaks; they draw nothing of the formula.
+_MARKS: Final = re.compile(
+    r"\\(?:label|index|tag\*?|vspace\*?)\s*\{(?:[^{}]|\{[^{}]*\})*\}"
+    r"|\\(?:nonumber|notag|qedhere|allowdisplaybreaks|displaybreak|noindent|postdisplaypenalty\s*=?\s*-?\d+"
+    r"|predisplaypenalty\s*=?\s*-?\d+)(?![A-Za-z])(?:\[\d\])?"
+    r"|\\l?eqno\s*(?:\{[^{}]*\}|\([^()]*\)|\S+)\s*$"
+)
+_PART_STEP: Final = re.compile(r"\\(?:begin|end)\s*\{[^{}]*\}|\\(?:[A-Za-z]+|.)|[{}]", re.DOTALL)
+_BREAK: Final = re.compile(r"\\\\\s*\*?\s*(?:\[[^\]]*\])?")
+_LAST_BREAKS: Final = re.compile(r"(?:\\\\\s*(?:\[[^\]]*\])?\s*)+$")  # as before a text between lines
+_TEXT_BETWEEN: Final = frozenset([r"\intertext", r"\shortintertext"])
+
+
+def strip_marks(body: str) -> str:
+    """Take labels, numbers and page breaks out of a formula, and write it in one line."""
+    body = _MARKS.sub(" ", body)
+    return re.sub(r"\s*\n\s*", " ", body).strip()
+
+
+def is_empty(latex: str) -> bool:
+    """Tell whether nothing is left to draw."""
+    return not re.sub(r"[\s{}&]|\\\\", "", latex)
+
+
+def split_parts(latex: str, *, rows: bool) -> Iterator[str]:
+    """Cut a body at text between its lines, and at its lines if rows are asked for."""
+    depth, start, skip_to = 0, 0, -1
+    for match in _PART_STEP.finditer(latex):
+        step = match.group()
+        if match.start() < skip_to:
+            continue
+        if depth == 0 and step in _TEXT_BETWEEN:
+            yield from _part(latex[start : match.start()], rows)
+            start = skip_to = _group_end(latex, match.end())
+        elif depth == 0 and rows and step == "\\\\":
+            end = _BREAK.match(latex, match.start())
+            yield from _part(latex[start : match.start()], rows)
+            start = end.end() if end else match.end()
+        elif step == "{" or step.startswith(r"\begin"):
+            depth += 1
+        elif step == "}" or step.startswith(r"\end"):
+            depth -= 1
+    yield from _part(latex[start:], rows)
+
+
+def _part(text: str, rows: bool) -> Iterator[str]:
+    text = _without_columns(text.strip()) if rows else _LAST_BREAKS.sub("", text.strip()).strip()
+    if not is_empty(text):
+        yield text
+
+
+def _without_columns(row: str) -> str:
+    """Take out the `&` of a row, but not those of a matrix in it."""
+    depth, kept, start = 0, [], 0
+    for match in re.finditer(r"\\(?:begin|end)\s*\{|\\.|[{}&]", row, re.DOTALL):
+        step = match.group()
+        if step.startswith(r"\begin"):
+            depth += 2
+        elif step.startswith(r"\end"):
+            continue
+        elif step == "{":
+            depth += 1
+        elif step == "}":
+            depth -= 1
+        elif step == "&" and depth <= 0:
+            kept.append(row[start : match.start()])
+            start = match.end()
+    return " ".join([*kept, row[start:]]).strip()
+
+
+def _group_end(latex: str, position: int) -> int:
+    depth = 0
+    for match in _PART_STEP.finditer(latex, position):
+        depth += (match.group() == "{") - (match.group() == "}")
+        if depth == 0:
+            return match.end()
+    return len(latex)
 
 
 class Event(NamedTuple):
@@ -81,7 +247,7 @@ class Document:
 _SCOPE_EDGE: Final = re.compile(
     r"\\(?:(begin|end)\s*\{([^{}]*)\}|(bgroup|begingroup|egroup|endgroup)(?![A-Za-z@])|.)|([{}])", re.DOTALL
 )
-_OPENING: Final = frozenset(["{", "bgroup", "begingroup"])
+_GROUP_OPENING: Final = frozenset(["{", "bgroup", "begingroup"])
 
 
 def scope_ends(text: str, positions: Sequence[int]) -> list[int]:
@@ -103,7 +269,7 @@ def scope_ends(text: str, positions: Sequence[int]) -> list[int]:
         if edge == "begin":
             groups.append((environment, []))
             names[environment] += 1
-        elif (brace or command) in _OPENING:
+        elif (brace or command) in _GROUP_OPENING:
             groups.append(("{", []))
         elif edge == "end" and names[environment]:
             closed = environment
@@ -124,7 +290,7 @@ MAX_DEPTH: Final = 60  # files and macros inside each other
 MAX_INPUTS: Final = 5_000
 MAX_CALLS: Final = 50_000
 MAX_FAILURES: Final = 20  # definitions and macros that are cut off; each is searched for its end
-MAX_CHARACTERS: Final = 50_000_000
+MAX_DOCUMENT_CHARACTERS: Final = 50_000_000
 MAX_VERDICTS: Final = 1_000
 
 _COMMAND: Final = re.compile(r"\\(?:(begin|end)\s*\{([^{}]*)\}|([A-Za-z@]+)|.)", re.DOTALL)
@@ -232,7 +398,7 @@ class DocumentReader:
     def _write(self, frame: _Frame, end: int) -> None:
         """Take the text of a frame up to here into the document."""
         start, frame.position = frame.position, end
-        if frame.silent or end <= start or self.length > MAX_CHARACTERS:
+        if frame.silent or end <= start or self.length > MAX_DOCUMENT_CHARACTERS:
             return
         self.written.append(frame.text[start:end])
         self.document.starts.append(self.length)
@@ -271,7 +437,7 @@ class DocumentReader:
             looped
             or len(self.stack) > MAX_DEPTH
             or self.num_inputs > MAX_INPUTS
-            or self.length > MAX_CHARACTERS
+            or self.length > MAX_DOCUMENT_CHARACTERS
         ):
             self._verdict(frame, start, "input-loop", name)
             return False
@@ -284,7 +450,7 @@ class DocumentReader:
         if frame.silent or self.num_failures > MAX_FAILURES:
             return False
         self.num_calls += 1
-        if len(self.stack) > MAX_DEPTH or self.num_calls > MAX_CALLS or self.length > MAX_CHARACTERS:
+        if len(self.stack) > MAX_DEPTH or self.num_calls > MAX_CALLS or self.length > MAX_DOCUMENT_CHARACTERS:
             self._verdict(frame, start, "macro-loop", frame.text[start:end])
             return self._leave(frame, start, end)
         reader = Reader(cut(frame.text, end), end)

@@ -9,8 +9,18 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from i2l.extraction.archives import Bundle, Verdict
-from i2l.extraction.displays import LINES, UNCLOSED, Found, find_formulas, is_empty, split_parts, strip_marks
-from i2l.extraction.document import Document, DocumentReader, scope_ends
+from i2l.extraction.document import (
+    LINES,
+    UNCLOSED,
+    Document,
+    DocumentReader,
+    Found,
+    find_formulas,
+    is_empty,
+    scope_ends,
+    split_parts,
+    strip_marks,
+)
 from i2l.extraction.packages import DIAGRAMS, find_unknown, replace_environments, stand_ins
 from i2l.formulas.expansion import Macros
 from i2l.formulas.lexer import FormulaError

@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from i2l.formulas import commands
-from i2l.formulas.commands import SWITCHES
+from i2l.formulas.commands import SWITCHES, without_outer_space
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.spelling import without_outer_space
 
 # What stands in braces after these is no formula.
 _NO_FORMULA: Final = frozenset(

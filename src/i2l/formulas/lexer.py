@@ -1,16 +1,24 @@
-"""LaTeX source to raw tokens with their places in it.
+"""LaTeX source to raw tokens with their places in it, and files of formulas as a stream of lines.
 
 White space is left out; the words of text commands look it up in the source. Characters beyond ASCII, and
 names that stand for several tokens, are written out here as the table of commands says.
+
+Files have one formula a line, plain or packed; there is a bound on what one line may take.
 """
 
+import gzip
+import lzma
 import re
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import accumulate
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from i2l.errors import I2LError
-from i2l.formulas.commands import CHARACTERS, SPELLED_OUT
-from i2l.formulas.spelling import one_name
+from i2l.formulas.commands import CHARACTERS, SPELLED_OUT, one_name
 
 
 class Token(NamedTuple):
@@ -115,3 +123,53 @@ def _spell_out(pieces: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]
         else:
             raise FormulaError("unknown character", start, repr(piece))
     return spelled
+
+
+_LIMIT = 4 * MAX_CHARACTERS + 2  # no longer line is a formula, in UTF-8 or any other encoding
+_DAMAGED = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
+
+
+class LinesError(I2LError):
+    """A file of formulas that cannot be read."""
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    r"""Read the lines of a file (`-` is standard input; .xz and .gz are unpacked), split at \n alone.
+
+    A line too long to be a formula is cut, and the rest of it passed over.
+
+    Raises:
+        LinesError: if the file is missing or damaged; the message has the last good line.
+    """
+    number = 0
+    try:
+        with _open(path) as file:
+            while line := file.readline(_LIMIT):
+                end = line[-1:]
+                while end != b"\n" and (rest := file.readline(_LIMIT)):
+                    end = rest[-1:]
+                yield line.removesuffix(b"\n").removesuffix(b"\r")
+                number += 1
+    except _DAMAGED as error:
+        raise LinesError(f"{path} is damaged after line {number} ({error}); get the file again.") from error
+    except OSError as error:
+        raise LinesError(f"Cannot read {path}: {error.strerror}.") from error
+
+
+def decode_line(line: bytes) -> str:
+    """Decode one line.
+
+    Raises:
+        FormulaError: if it is not UTF-8.
+    """
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        raise FormulaError("not UTF-8", error.start, repr(line[error.start : error.end])) from None
+
+
+def _open(path: Path) -> Any:  # noqa: ANN401 - a context manager over IO[bytes], of four kinds
+    if str(path) == "-":
+        return nullcontext(sys.stdin.buffer)
+    openers: dict[str, Any] = {".xz": lzma.open, ".gz": gzip.open}
+    return openers.get(path.suffix, open)(path, "rb")

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from i2l.errors import I2LError
 from i2l.files import atomic_write
-from i2l.formulas.spelling import SILENT, look_of
+from i2l.formulas.commands import SILENT, look_of
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.boxes import UNREAD_LIMIT
 from i2l.inference.decoding import Hypothesis

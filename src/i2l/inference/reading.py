@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from i2l.formats.convert import TextFormat, formula_docx, write_formula
-from i2l.formulas.commands import SWITCHES
+from i2l.formulas.commands import SILENT, SWITCHES, look_of, picture_of
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.pretty import readable_formula
-from i2l.formulas.spelling import SILENT, look_of, picture_of
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.prepare import MIN_DENSE_PX, WHITE, Box, NotAFormulaError, PreparedImage
 from i2l.inference.boxes import UNREAD_LIMIT, PageInk
@@ -137,7 +136,7 @@ class Reading:
             MissingDependencyError: if pdflatex or pypdfium2 is not installed.
             I2LError: if TeX cannot draw it.
         """
-        from i2l.rendering.typeset import typeset_png
+        from i2l.rendering.render import typeset_png
 
         return typeset_png(self.latex, dpi=dpi)
 
@@ -148,7 +147,7 @@ class Reading:
             MissingDependencyError: if pdflatex or pypdfium2 is not installed.
             I2LError: if TeX cannot draw it.
         """
-        from i2l.rendering.typeset import typeset_svg
+        from i2l.rendering.render import typeset_svg
 
         return typeset_svg(self.latex)
 

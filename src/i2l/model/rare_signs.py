@@ -19,8 +19,8 @@ import torch
 
 from i2l.files import write_checksums
 from i2l.formulas import commands
-from i2l.formulas.lines import decode_line, read_lines
-from i2l.formulas.spelling import respell
+from i2l.formulas.commands import respell
+from i2l.formulas.lexer import decode_line, read_lines
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.model.checkpoint import WEIGHTS, read_checkpoint
 from i2l.model.config import read_model_config

@@ -20,11 +20,13 @@ from typing import Final
 from i2l.formulas.commands import ENVIRONMENTS, LIMITS, SIGNATURES, SIZED, names_of
 from i2l.formulas.lexer import FormulaError, Token
 from i2l.formulas.normalize import NormalizeResult, normalize_formula
-from i2l.rendering.pdf_ink import (
+from i2l.rendering.rasterize import (
     Box,
     Glyph,
     GlyphMeter,
     Ink,
+    Matrix,
+    PageImage,
     PdfInk,
     Rule,
     Shape,
@@ -32,9 +34,7 @@ from i2l.rendering.pdf_ink import (
     shape_of,
     transform,
 )
-from i2l.rendering.photo import Warp
-from i2l.rendering.rasterize import Matrix, PageImage
-from i2l.rendering.styles import Style
+from i2l.rendering.styles import Style, Warp
 from i2l.rendering.tex import CompiledBatch, compile_formulas
 
 NO_TOKEN: Final = 99_999  # ink that belongs to no token
@@ -50,7 +50,7 @@ _CLOSERS: Final = {"{": "}", "[": "]"}
 
 
 def mark_tokens(formula: NormalizeResult) -> str:
-    """Write a formula for TeX with marks; `i2l.rendering.pdf_ink` finds them on the page."""
+    """Write a formula for TeX with marks; `i2l.rendering.rasterize` finds them on the page."""
     marker = _Marker(formula.tokens, formula.written)
     marker.items(until=None)
     return "".join(marker.pieces)

@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
-from i2l.rendering.photo import BOTTOM, LEFT, RIGHT, TOP, Photo, Warp, make_warp, outline
 from i2l.rendering.rasterize import WHITE, PageImage, Pixels
-from i2l.rendering.styles import Style
+from i2l.rendering.styles import BOTTOM, LEFT, RIGHT, TOP, Photo, Style, Warp, make_warp, outline
 
 Texture = NDArray[np.int16]
 

@@ -1,12 +1,283 @@
-"""How a formula looks: the `Style` of a sample, the paper's own, and random ones for models of the world."""
+"""How a formula looks: the `Style` of a sample, random ones, and the `Photo` that a camera took of it.
 
+`i2l.rendering.camera` turns a `Photo` into pixels. The sheet is bent, tilted and turned before the camera.
+Points are columns and rows of the drawn page, and go from there to the photograph and back; both ways are
+exact, so pixels and boxes move alike.
+"""
+
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
 from i2l.errors import I2LError
-from i2l.rendering.photo import Photo, draw_photo
+
+TOP, BOTTOM, LEFT, RIGHT = 1, 2, 4, 8  # sides of the picture, as bits
+
+
+@dataclass(frozen=True)
+class Photo:
+    """All that turns a drawn page into a photograph of it; the defaults change nothing.
+
+    Lengths in em are in sizes of the type, strengths are in grey levels of black ink on white paper.
+    """
+
+    seed: int = 0  # of the textures and of where things lie
+    # what else is on the sheet
+    cut_top_em: float = 0.0  # how far lines above and below and words beside the formula reach into ...
+    cut_bottom_em: float = 0.0
+    cut_left_em: float = 0.0
+    cut_right_em: float = 0.0
+    gap_em: float = 0.5  # ... the picture, and how far they stay away from the formula
+    frame_sides: int = 0  # of a table or a box around: 1 top, 2 bottom, 4 left, 8 right
+    ruling_mm: float = 0.0  # distance of the lines of squared or ruled paper
+    ruling: int = 0  # how dark they are
+    squared: bool = True
+    back: int = 0  # how dark the back side shows through
+    # where the camera stood, and how the sheet is bent
+    rotation_deg: float = 0.0  # counter-clockwise
+    tilt_x_deg: float = 0.0
+    tilt_y_deg: float = 0.0
+    bend_em: float = 0.0  # height of the arc that a straight line becomes
+    bend_middle: float = 0.0  # where the arc is flat: -1 at the left end, 1 at the right one
+    # light, in shares of full light that are lost
+    gradient: float = 0.0
+    gradient_deg: float = 0.0
+    shadow: float = 0.0
+    shadow_deg: float = 0.0
+    shadow_place: float = 0.0  # of its edge: -1 to 1 across the picture
+    shadow_soft: float = 0.1  # width of its edge in widths of the picture
+    vignette: float = 0.0
+    # the surface
+    grain: float = 0.0  # standard deviation in grey levels
+    fibres: float = 0.0
+    moire: float = 0.0  # amplitude in grey levels
+    moire_px: float = 8.0  # distance of its stripes
+    moire_deg: float = 0.0
+    # lens and sensor
+    defocus_px: float = 0.0  # radius of the disc that a point becomes
+    motion_px: float = 0.0
+    motion_deg: float = 0.0
+    sharpen: int = 0  # percent
+    colour_noise: float = 0.0  # standard deviation; coloured specks, as they look in grey
+
+
+@dataclass(frozen=True)
+class Tones:
+    """The greys of full ink and of the bare surface."""
+
+    ink: int
+    paper: int
+
+
+PAPER_KIND, BOARD_KIND, SCREEN_KIND = "paper", "board", "screen"
+_CUT_SHARE: Final = 0.15  # of photographs have neighbours of the formula in them
+_FRAME_SHARE: Final = 0.04
+
+
+def draw_photo(source: random.Random, *, seed: int, em_px: float) -> tuple[Photo, Tones]:
+    """Draw a photograph of paper, a board or a screen, for type of the given size."""
+    draw = _Chance(source)
+    kind = draw.kind()
+    tones = draw.tones(kind)
+    contrast = abs(tones.paper - tones.ink) / 200  # what is on the paper is lit as its ink is
+    cut = draw.happens(_CUT_SHARE)
+    steady = 0.25 if cut else 1.0  # who cuts a line out of a page holds the camera straight
+    cuts = [draw.sometimes(share, 0.15, 0.55) if cut else 0.0 for share in (0.6, 0.6, 0.2, 0.2)]
+    framed = draw.happens(_FRAME_SHARE)
+    sides = draw.pick((TOP, BOTTOM, LEFT, RIGHT, BOTTOM + LEFT, BOTTOM + RIGHT, TOP + LEFT))
+    on_paper, on_board, on_screen = (kind == one for one in (PAPER_KIND, BOARD_KIND, SCREEN_KIND))
+    ruling_mm = draw.sometimes(0.16 if on_paper else 0.25, 4.0, 8.0) if not on_screen else 0.0
+    squared = draw.happens(0.65)
+    if ruling_mm:
+        ruling_mm = 5.0 if squared and on_paper else round(ruling_mm, 1)
+    grain = draw.sometimes(0.15 if on_screen else 0.7, 0.5, 9 if on_board else 7, power=1.5)
+    photo = Photo(
+        seed=seed,
+        cut_top_em=cuts[0],
+        cut_bottom_em=cuts[1],
+        cut_left_em=cuts[2],
+        cut_right_em=cuts[3],
+        gap_em=draw.between(0.35, 1.0),
+        frame_sides=sides if framed else 0,
+        ruling_mm=ruling_mm,
+        ruling=int(draw.between(15, 75)) if ruling_mm else 0,
+        squared=squared,
+        back=int(draw.sometimes(0.15, 8, 36)) if on_paper else 0,
+        rotation_deg=steady * draw.sometimes(0.7, -4, 4, power=1.7),
+        tilt_x_deg=steady * draw.sometimes(0.6, -8, 8),
+        tilt_y_deg=steady * draw.sometimes(0.6, -8, 8),
+        bend_em=steady * draw.sometimes(0.3, -0.48, 0.48) if on_paper else 0.0,
+        bend_middle=draw.between(-1, 1),
+        gradient=draw.sometimes(0.6, 0.05, 0.45),
+        gradient_deg=round(draw.between(0, 360)),
+        shadow=draw.sometimes(0.22, 0.1, 0.5),
+        shadow_deg=round(draw.between(0, 360)),
+        shadow_place=draw.between(-1, 1),
+        shadow_soft=draw.between(0.02, 0.3),
+        vignette=draw.sometimes(0.3, 0.05, 0.4),
+        grain=round(contrast * grain, 2),
+        fibres=round(contrast * draw.sometimes(0.15, 2, 12), 2) if on_paper else 0.0,
+        moire=round(contrast * draw.sometimes(0.65, 2, 14), 2) if on_screen else 0.0,
+        moire_px=draw.between(2.2, 14),
+        moire_deg=round(draw.between(0, 180)),
+        defocus_px=round(em_px * draw.sometimes(0.65, 0.01, 0.075), 2),
+        motion_px=round(em_px * draw.sometimes(0.15, 0.03, 0.12), 2),
+        motion_deg=round(draw.between(0, 180)),
+        sharpen=int(draw.sometimes(0.25, 40, 160)),
+        colour_noise=draw.sometimes(0.3, 0.5, 3.5),
+    )
+    return photo, tones
+
+
+class _Chance:
+    """Choices from a random stream; each takes as many values from it whatever comes out."""
+
+    def __init__(self, source: random.Random) -> None:
+        self._source = source
+
+    def happens(self, share: float) -> bool:
+        return self._source.random() < share
+
+    def between(self, low: float, high: float) -> float:
+        return round(low + (high - low) * self._source.random(), 2)
+
+    def sometimes(self, share: float, low: float, high: float, *, power: float = 1.0) -> float:
+        """Draw a value of the range with that chance, else 0; a power over 1 favours small values."""
+        happens, part = self.happens(share), self._source.random()
+        if low < 0:
+            part = 0.5 + 0.5 * (1 if part > 0.5 else -1) * abs(2 * part - 1) ** power
+        else:
+            part **= power
+        return round(low + (high - low) * part, 2) if happens else 0.0
+
+    def pick(self, values: tuple[int, ...]) -> int:
+        return values[int(self._source.random() * len(values))]
+
+    def kind(self) -> str:
+        part = self._source.random()
+        return PAPER_KIND if part < 0.74 else BOARD_KIND if part < 0.84 else SCREEN_KIND
+
+    def tones(self, kind: str) -> Tones:
+        dark = self.happens(0.4)
+        light = 1 - self._source.random() ** 1.6  # of what is lighter, mostly well lit
+        depth = self._source.random() ** 1.5  # of what is darker: coloured ink is lighter than black
+        bright = int(120 + 135 * light)
+        if kind == BOARD_KIND or (kind == SCREEN_KIND and dark):
+            return Tones(ink=bright, paper=int(bright * (0.05 + 0.4 * depth)))
+        return Tones(ink=int(bright * (0.08 + 0.5 * depth)), paper=bright)
+
+
+Points = NDArray[np.float64]  # (N, 2): column, row
+Box = tuple[int, int, int, int]
+
+_DISTANCE = 1.5  # of the camera, in widths of the formula
+_MIN_WIDTH_EM = 25.0  # nobody takes a photograph of a single letter from an inch away
+_FLAT_PX = 96  # perspective is straight over this distance, within half a pixel ...
+_BENT_PX = 24  # ... and so is a bent sheet over this one
+_SAMPLES = 9  # points along the side of a box
+_ALONG = np.arange(_SAMPLES) / (_SAMPLES - 1)
+
+
+@dataclass(frozen=True)
+class Warp:
+    """The way from a drawn page of one size to a photograph of it, and back."""
+
+    forward: NDArray[np.float64]  # (3, 3), of the sheet made flat, around the middle of the page
+    middle: tuple[float, float]
+    bend_px: float
+    bend_middle: float
+    half_width: float
+    left: int = 0  # where the photograph starts
+    top: int = 0
+
+    def to_photo(self, points: Points) -> Points:
+        """Return where points of the page come to lie on the photograph."""
+        x, y = (points - self.middle).T
+        return self._project(self.forward, x, y + self._arc(x)) - (self.left, self.top)
+
+    def to_page(self, points: Points) -> Points:
+        """Return the points of the page that lie at points of the photograph."""
+        columns, rows = (points + np.array([self.left, self.top])).T
+        x, y = self._project(np.linalg.inv(self.forward).astype(np.float64), columns, rows).T
+        return np.stack([x, y - self._arc(x)], axis=1) + self.middle
+
+    def box(self, box: Box) -> Box:
+        """Return the box on the photograph around what was in a box of the page."""
+        points = self.to_photo(outline(*box))
+        left, top = np.floor(points.min(axis=0) + 0.01)
+        right, bottom = np.ceil(points.max(axis=0) - 0.01)
+        return int(left), int(top), int(right), int(bottom)
+
+    def apply(self, image: Image.Image, origin: tuple[int, int], size: tuple[int, int]) -> Image.Image:
+        """Take the photograph, width and height given, of a sheet whose corner has a place on the page."""
+        columns = _edges(size[0], _BENT_PX if self.bend_px else _FLAT_PX)
+        rows = _edges(size[1], _FLAT_PX)
+        ends = np.stack(np.meshgrid(columns, rows), axis=2).reshape(-1, 2).astype(np.float64)
+        places = (self.to_page(ends) - origin).reshape(len(rows), len(columns), 2).tolist()
+        cells = []
+        for row, (top, bottom) in enumerate(pairwise(rows)):
+            for column, (left, right) in enumerate(pairwise(columns)):
+                corners = ((row, column), (row + 1, column), (row + 1, column + 1), (row, column + 1))
+                quad = tuple(value for i, j in corners for value in places[i][j])
+                cells.append(((left, top, right, bottom), quad))
+        return image.transform(size, Image.Transform.MESH, cells, Image.Resampling.BILINEAR, fillcolor=255)
+
+    def _arc(self, x: Points) -> Points:
+        part = (x / self.half_width - self.bend_middle) / (1 + abs(self.bend_middle))
+        return self.bend_px * part * part
+
+    @staticmethod
+    def _project(matrix: NDArray[np.float64], x: Points, y: Points) -> Points:
+        across, down, depth = matrix @ np.stack([x, y, np.ones_like(x)])
+        return np.stack([across / depth, down / depth], axis=1)
+
+
+def _edges(length: int, step: int) -> list[int]:
+    """Cut a length into equal parts of about a step."""
+    parts = max(1, round(length / step))
+    return [round(length * part / parts) for part in range(parts + 1)]
+
+
+def make_warp(photo: Photo, *, width: int, height: int, em_px: float) -> Warp:
+    """Say how a photograph moves the points of a page of that size."""
+    turn, tilt_x, tilt_y = (
+        math.radians(angle) for angle in (-photo.rotation_deg, photo.tilt_x_deg, photo.tilt_y_deg)
+    )
+    distance = _DISTANCE * max(width, _MIN_WIDTH_EM * em_px)
+    (cos_x, sin_x), (cos_y, sin_y) = ((math.cos(angle), math.sin(angle)) for angle in (tilt_x, tilt_y))
+    tilted = np.array(
+        [
+            [cos_y, sin_x * sin_y, 0],
+            [0, cos_x, 0],
+            [-sin_y / distance, sin_x * cos_y / distance, 1],
+        ]
+    )
+    turned = np.array([[math.cos(turn), -math.sin(turn), 0], [math.sin(turn), math.cos(turn), 0], [0, 0, 1]])
+    return Warp(
+        forward=turned @ tilted,
+        middle=(width / 2, height / 2),
+        bend_px=photo.bend_em * em_px,
+        bend_middle=photo.bend_middle,
+        half_width=max(width / 2, 6 * em_px),  # a short formula sees a short part of the arc
+    )
+
+
+def outline(left: float, top: float, right: float, bottom: float) -> Points:
+    """Return points all along the sides of a box."""
+    points = np.empty((4, _SAMPLES, 2))
+    points[:2, :, 0] = left + (right - left) * _ALONG
+    points[0, :, 1], points[1, :, 1] = top, bottom
+    points[2, :, 0], points[3, :, 0] = left, right
+    points[2:, :, 1] = top + (bottom - top) * _ALONG
+    return points.reshape(-1, 2)
+
 
 T = TypeVar("T")
 

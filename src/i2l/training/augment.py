@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import conv2d
 
 from i2l.images.prepare import WHITE
-from i2l.model.windows import Window, centred_places, gather_windows
+from i2l.model.network import Window, centred_places, gather_windows
 
 BLUR_REACH_PX = 4
 MEASURABLE_TOKENS = 17  # from so many tokens on the scale of a picture can be estimated
@@ -45,7 +45,7 @@ def gather_view(
     num_tokens: Tensor,
     augmentation: Augmentation,
 ) -> View:
-    """Cut a window's view of images as `i2l.model.windows.gather_windows` does, each changed by chance.
+    """Cut a window's view of images as `i2l.model.network.gather_windows` does, each changed by chance.
 
     Args:
         storage: as there, like the three that follow.

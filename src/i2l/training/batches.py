@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from i2l.errors import I2LError
 from i2l.model.config import ModelConfig
-from i2l.model.windows import Window, assign_windows, centred_windows
+from i2l.model.network import Window, assign_windows, centred_windows
 
 Indices = NDArray[np.int64]
 

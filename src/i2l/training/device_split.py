@@ -15,10 +15,10 @@ from torch.nn.functional import pad
 
 from i2l.dataset.format import PixelBuffer
 from i2l.errors import I2LError
-from i2l.formulas.spelling import respell
+from i2l.formulas.commands import respell
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.prepare import FRAME_PX, WHITE
-from i2l.model.windows import Window
+from i2l.model.network import Window
 from i2l.training.augment import Augmentation, View, gather_view
 
 CHUNK_BYTES = 2**28  # copied to the device at a time

@@ -25,9 +25,15 @@ from i2l.training.device_split import ResidentSplit, Split
 from i2l.training.distributed import Processes
 from i2l.training.loop import Loop, TrainResult
 from i2l.training.monitor import Display, DivergedError, Monitor, RecentSteps, profile_steps, training_flops
-from i2l.training.optimizer import FlatGradients
 from i2l.training.settings import RunConfig
-from i2l.training.trainer import CapturedSteps, GradientStep, Trainer, changed_settings, choose_engine
+from i2l.training.trainer import (
+    CapturedSteps,
+    FlatGradients,
+    GradientStep,
+    Trainer,
+    changed_settings,
+    choose_engine,
+)
 from i2l.training.validation import Decode, Validator, greedy_decode
 
 CONFIG_FILE = "config.yaml"

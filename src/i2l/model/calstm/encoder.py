@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from i2l.model.calstm.layers import glorot_
-from i2l.model.windows import Window
+from i2l.model.network import Window
 
 KERNEL = 3
 

@@ -9,8 +9,7 @@ from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.encoder import Encoder
 from i2l.model.calstm.layers import CALSTM, CALSTMStack, InitModel, OutputLayer, glorot_
 from i2l.model.calstm.training_pass import fast_forward
-from i2l.model.network import ExportExample, Network, NetworkOutput, shift_right
-from i2l.model.windows import Window
+from i2l.model.network import ExportExample, Network, NetworkOutput, Window, shift_right
 
 
 class Recognizer(Network):

@@ -16,8 +16,7 @@ from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.encoder import encode_windows
 from i2l.model.calstm.layers import CALSTM, FullAttention, PeepholeLSTM
 from i2l.model.calstm.unrolled import AttentionWeights, UnrolledInputs, aligned, run_unrolled
-from i2l.model.network import NetworkOutput, shift_right
-from i2l.model.windows import Window
+from i2l.model.network import NetworkOutput, Window, shift_right
 
 if TYPE_CHECKING:
     from i2l.model.calstm.network import Recognizer

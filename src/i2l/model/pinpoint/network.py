@@ -24,9 +24,8 @@ from torch.export import Dim
 from torch.nn import functional
 
 from i2l.images.prepare import FAINT, FRAME_PX, WHITE
-from i2l.model.network import ExportExample, Network, NetworkOutput, autocast, shift_right
+from i2l.model.network import ExportExample, Network, NetworkOutput, Window, autocast, shift_right
 from i2l.model.pinpoint.config import PinpointConfig
-from i2l.model.windows import Window
 
 HALVING_KERNEL, BLOCK_KERNEL = 4, 3  # an even one, so that a cell stands in the middle of what it sees
 EXPANSION = 2
