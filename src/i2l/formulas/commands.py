@@ -5,10 +5,11 @@ names, whether it may share a TeX process, what the guard on decoding thinks of 
 it is in MathML. The rest of the package asks the table, or one of the sets below it; nothing keeps a list of
 commands of its own. To add a command, add its line to commands.txt.
 
-Below the table stands what follows from it for spelling: one name for what looks the same. `\le` and `\leq` are the same sign at the same distance from its neighbours, so no reader can tell them apart;
-nor should a label, a reading or a list of alternatives. The table of commands says which name is kept: the
-commonest one of papers. KaTeX, MathJax and Wikipedia know further names (`\infin`, `\rarr`) that LaTeX does
-not draw, and these get the name of LaTeX.
+Below the table stands what follows from it for spelling: one name for what looks the same. `\le` and `\leq`
+are the same sign at the same distance from its neighbours, so no reader can tell them apart; nor should a
+label, a reading or a list of alternatives. The table of commands says which name is kept: the commonest one
+of papers. KaTeX, MathJax and Wikipedia know further names (`\infin`, `\rarr`) that LaTeX does not draw, and
+these get the name of LaTeX.
 
 `\mathcal { L }` and `{ \cal L }` are one picture too, and which of them a label has says when its author
 learnt LaTeX. A model that learns from both can only guess. Papers of im2latex-100k are older than most and

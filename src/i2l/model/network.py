@@ -4,9 +4,10 @@ A network reads canvases and writes tokens; `Network` is its interface. What it 
 weights is said by its config, an `i2l.model.config.ModelConfig`. The objective is the same for all networks:
 log-loss per word, L2 on the kernels, and the optional penalty on attention.
 
-Windows of the canvas hold all the ink of an image that `i2l.images.prepare` has centred on it. The outermost pixel of the canvas on each side is a white frame; a window is a part of the area inside it.
-Since images are centred, a few windows hold them all, and a whole batch can share one:
-`i2l.model.calstm.encoder` encodes just that part.
+Windows of the canvas hold all the ink of an image that `i2l.images.prepare` has centred on it. The outermost
+pixel of the canvas on each side is a white frame; a window is a part of the area inside it. Since images are
+centred, a few windows hold them all, and a whole batch can share one: `i2l.model.calstm.encoder` encodes just
+that part.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Formulas to images: the one call that the rest of the package uses, and pictures for people.
 
-For people a formula is typeset as a PNG file or as an SVG file made of outlines, or shown with its boxes drawn
-in.
+For people a formula is typeset as a PNG file or as an SVG file made of outlines, or shown with its boxes
+drawn in.
 """
 
 import io

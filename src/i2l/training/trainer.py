@@ -6,8 +6,8 @@ the fast path captured once per shape as a CUDA graph and replayed, so that thou
 one launch. `Trainer` holds everything that a step changes, and saves and resumes it.
 
 The optimiser goes from gradients to new weights: learning-rate schedule, clipping, Adam or AdamW, weight
-averaging. Nothing in it waits for the device: norms and scales stay tensors, the learning rate is the only number that
-comes from the host.
+averaging. Nothing in it waits for the device: norms and scales stay tensors, the learning rate is the only
+number that comes from the host.
 """
 
 import dataclasses
