@@ -89,11 +89,11 @@ def test_confidence_is_the_share_of_readings_that_draw_the_target(model, monkeyp
     assert [(kind.name, kind.num_samples) for kind in stored.kinds] == [("photo", 78), ("print", 78)]
     assert stored.box_share is not None
     shares = []
-    choose = boxes.choose_symbols
+    find = boxes.token_boxes
     monkeypatch.setattr(
         boxes,
-        "choose_symbols",
-        lambda *args, share, **rest: shares.append(share) or choose(*args, share=share, **rest),
+        "token_boxes",
+        lambda *args, share, **rest: shares.append(share) or find(*args, share=share, **rest),
     )
     reading = Reader(model).read(draw_formula("a"), scale=1)
     assert plain.confidence > 0.95

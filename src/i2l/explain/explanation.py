@@ -16,9 +16,10 @@ from PIL import Image
 from i2l.errors import I2LError
 from i2l.explain.attention import Placement
 from i2l.formulas.vocabulary import EOS, Vocabulary
+from i2l.images.ink import find_pieces
 from i2l.images.open import ImageSource, open_image
 from i2l.images.prepare import Box, place_on_canvas
-from i2l.inference.boxes import DEFAULT_SHARE, Attention, attention_boxes, find_ink, visible_tokens
+from i2l.inference.boxes import DEFAULT_SHARE, MAX_PIECES, Attention, find_ink, token_boxes, visible_tokens
 from i2l.inference.decoding import Backend
 from i2l.inference.reader import Reader
 from i2l.model.config import ReceptiveField
@@ -100,7 +101,14 @@ def build_explanation(
             f"{title}: nothing was read, or attention was not kept; there is nothing to show."
         )
     shown = [*visible_tokens(tokens), False][: len(steps)]
-    boxes = attention_boxes(attention, field=field, ink=find_ink(canvas), share=share)
+    pieces = find_pieces(find_ink(canvas))
+    boxes: list[Box | None] = [None] * len(steps)
+    if 0 < len(pieces) <= MAX_PIECES:
+        read = [*tokens][: len(steps)]
+        seen, resized = attention[: len(read)], placement.scale_x != 1
+        boxes[: len(read)] = token_boxes(
+            read, seen, pieces, canvas, field=field, share=share, resized=resized
+        )
     return Explanation(
         title=title,
         image=image,

@@ -486,6 +486,42 @@ def _count(values: npt.NDArray[np.bool_], rows: _Span, columns: _Span) -> _Integ
     return sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
 
 
+def token_boxes(
+    tokens: Sequence[str],
+    attention: Attention,
+    pieces: Boxes,
+    pixels: npt.NDArray[np.uint8],
+    *,
+    field: ReceptiveField,
+    share: float,
+    corner: tuple[int, int] = (0, 0),
+    resized: bool = False,
+) -> list[Box | None]:
+    """Return the box of each token on an image, from where it looked and from the ink there.
+
+    Args:
+        tokens: of a reading; those that draw nothing get no box.
+        attention: of these tokens, (T, rows, columns).
+        pieces: the boxes of connected pieces of ink on the image, at least one.
+        pixels: of the image, grey on white.
+        field: of the model.
+        share: of a token's attention that the block holds whose centre is where it looked.
+        corner: of the image on the canvas, left and top.
+        resized: whether the image is larger or smaller than its file, so that strokes end softly.
+    """
+    boxes: list[Box | None] = [None] * len(tokens)
+    places = np.flatnonzero(visible_tokens(tokens)).tolist()
+    if places:
+        blocks = smallest_blocks(attention[places], share).tolist()
+        looks = attention_centres(attention[places], blocks, field=field) - np.array(corner)
+        seen = [tokens[place] for place in places]
+        rims = None if resized else pixels
+        found = match_ink(seen, looks, pieces, ink=find_ink(pixels), pixels=rims)
+        for place, box in zip(places, found, strict=True):
+            boxes[place] = box
+    return boxes
+
+
 MAX_PIECES: Final = 1000  # to look for symbols among them: a formula has some hundreds, grain has thousands
 
 
@@ -523,22 +559,18 @@ class PageInk:
     def boxes(
         self, tokens: Sequence[str], attention: NDArray[np.float32], *, share: float
     ) -> tuple[Box | None, ...]:
-        """Find where in the file each token was read; `share` as in `i2l.inference.boxes`."""
-        boxes: list[Box | None] = [None] * len(tokens)
+        """Find where in the file each token was read; `share` as in `token_boxes`."""
+        x, y = self.corner
         if not tokens or not len(self.pieces):
-            return tuple(boxes)
-        places = np.flatnonzero(visible_tokens(tokens))
-        if not len(places):
-            return tuple(boxes)
-        blocks = smallest_blocks(attention[places], share).tolist()
-        looks = attention_centres(attention[places], blocks, field=self.config.receptive_field())
-        found = match_ink(
-            [tokens[place] for place in places.tolist()],
-            looks - np.array(self.corner),
+            return (None,) * len(tokens)
+        found = token_boxes(
+            tokens,
+            attention,
             self.pieces - np.array(self.corner * 2),
-            ink=find_ink(self.image.pixels),
-            pixels=self.image.pixels if self.image.scale == 1 else None,
+            self.image.pixels,
+            field=self.config.receptive_field(),
+            share=share,
+            corner=(x, y),
+            resized=self.image.scale != 1,
         )
-        for place, box in zip(places.tolist(), found, strict=True):
-            boxes[place] = self.image.to_file(box)
-        return tuple(boxes)
+        return tuple(None if box is None else self.image.to_file(box) for box in found)
