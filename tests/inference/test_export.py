@@ -204,7 +204,7 @@ def test_a_network_that_differs_is_not_kept(checkpoint, exported, tmp_path, monk
 def _load(folder, kind):
     import onnx
 
-    return onnx.load(folder / {"_Encoder": "encoder.onnx", "_Step": "step.onnx"}[kind])
+    return onnx.load(folder / ("step.onnx" if kind == "_Step" else "encoder.onnx"))
 
 
 def test_folders_that_are_not_ours_are_not_replaced(checkpoint, tmp_path):
