@@ -78,7 +78,8 @@ export class Editor {
       StreamLanguage.define(stexMath), syntaxHighlighting(COLOURS),
       keymap.of([{ key: "Mod-.", run: () => this.#askAtCursor() }, ...historyKeymap, ...defaultKeymap]),
       EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0", spellcheck: "false", autocapitalize: "off", autocorrect: "off", autocomplete: "off" }),
-      EditorView.decorations.compute([links, shown], (state) => this.#decorations(state)),
+      EditorView.decorations.compute([links], (state) => this.#doubtMarks(state)),
+      EditorView.decorations.compute([links, shown], (state) => this.#shownMarks(state)),
       EditorView.updateListener.of((update) => {
         if (update.docChanged) this.#on.change(this.text);
         if (update.transactions.length) this.#on.history();
@@ -170,16 +171,21 @@ export class Editor {
     }
   }
 
-  #decorations(state) {
+  #doubtMarks(state) {
     const { regions, chosen } = state.field(links);
-    const { lit, mistake } = state.field(shown);
     const marks = [];
     for (const { from, to, tokens } of regions) {
       const doubts = tokens.filter((index) => !(index in chosen)).map((index) => this.#doubts.get(index));
       const name = doubts.includes("doubtful") ? "doubtful" : doubts.includes("check") ? "check" : null;
       if (name) marks.push(Decoration.mark({ class: `doubt ${name}` }).range(from, to));
-      if (lit.some((index) => tokens.includes(index))) marks.push(Decoration.mark({ class: "lit" }).range(from, to));
     }
+    return Decoration.set(marks, true);
+  }
+
+  #shownMarks(state) {
+    const { lit, mistake } = state.field(shown);
+    const marks = lit.length ? state.field(links).regions.filter(({ tokens }) => lit.some((index) => tokens.includes(index)))
+      .map(({ from, to }) => Decoration.mark({ class: "lit" }).range(from, to)) : [];
     if (mistake && state.doc.length) { // at the end of the text the last character stands for what is missing
       const from = Math.min(mistake.from, state.doc.length - 1);
       marks.push(Decoration.mark({ class: "mistake" }).range(from, Math.min(state.doc.length, Math.max(mistake.to, from + 1))));

@@ -11,7 +11,7 @@ export const closeMenu = ({ refocus = false } = {}) => {
   menu.hidden = true;
   const { element, onClose } = opener;
   opener = null;
-  element?.setAttribute?.("aria-expanded", "false");
+  if (element?.ariaHasPopup) element.setAttribute("aria-expanded", "false");
   if (refocus) element?.focus?.();
   onClose?.();
 };
@@ -25,7 +25,7 @@ export const openMenu = ({ element, frame, title, rows, onClose }) => {
   menu.hidden = false;
   menu.style.maxHeight = "";
   placeBeside(menu, frame ?? element.getBoundingClientRect());
-  element?.setAttribute?.("aria-expanded", "true");
+  if (element?.ariaHasPopup) element.setAttribute("aria-expanded", "true");
   (menu.querySelector("[data-first]") ?? menu.querySelector("button"))?.focus({ preventScroll: true });
 };
 

@@ -13,7 +13,7 @@ const MUCH = 0.02; // of the ink; as in i2l.inference.unread
 const WORTH = 0.01; // another reading that is less probable is not shown
 const TWO_COLUMNS_PX = 900;
 const FIRST_SIGHT_PX = 600; // picture, LaTeX and Copy stand above this line
-const WIDE_PX = 96; // height of a picture that has the whole width
+const WIDE_PX = 80; // height of a picture that has the whole width
 const LONG = 40; // signs of a difference that are shown
 const TALL = 1.3; // less than so many times as wide as high: typeset beside, not under
 
