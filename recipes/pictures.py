@@ -31,7 +31,7 @@ FRAME_WIDTH_PX = 800  # of the moving picture
 @contextmanager
 def serving() -> Iterator[str]:
     """Run `i2l serve`; gives its address."""
-    command = [sys.executable, "-m", "i2l.cli", "serve", "--no-browser", "--port", "0"]
+    command = [sys.executable, "-m", "i2l", "serve", "--no-browser", "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
@@ -135,7 +135,7 @@ def main() -> None:
 
 def make_reports(page: Page, folder: Path) -> None:
     """Photograph the page of `i2l explain` and the report of `i2l evaluate` on the examples."""
-    run = [sys.executable, "-m", "i2l.cli"]
+    run = [sys.executable, "-m", "i2l"]
     examples = ROOT / "examples"
     subprocess.run([*run, "explain", examples / "1-paper.png", "-o", folder / "explain.html"], check=True)
     page.set_viewport_size({"width": 1100, "height": 620})

@@ -36,11 +36,12 @@ export const save = (blob, name) => {
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 };
 
-// Opens a small window beside an element, inside the screen: under it, or above it where there is more room.
+// Puts a small window beside an element, inside the screen: under it, or above it where there is more room.
 export const placeBeside = (popup, frame) => {
   const { clientWidth, clientHeight } = document.documentElement;
+  const [below, above] = [clientHeight - frame.bottom - 14, frame.top - 14];
+  const isUnder = below >= Math.min(popup.offsetHeight, above);
+  const height = Math.min(popup.offsetHeight, isUnder ? below : above);
   const left = Math.max(8, Math.min(frame.left, clientWidth - popup.offsetWidth - 8));
-  const below = clientHeight - frame.bottom, above = frame.top;
-  const top = below < popup.offsetHeight + 12 && above > below ? Math.max(8, frame.top - popup.offsetHeight - 6) : frame.bottom + 6;
-  Object.assign(popup.style, { left: `${left}px`, top: `${top}px`, maxHeight: `${Math.max(120, clientHeight - top - 8)}px` });
+  Object.assign(popup.style, { left: `${left}px`, top: `${isUnder ? frame.bottom + 6 : frame.top - 6 - height}px`, maxHeight: `${Math.max(100, height)}px` });
 };
