@@ -196,7 +196,8 @@ class BrokenReader:
 
 
 def test_an_unexpected_error_in_a_worker_is_logged_with_its_traceback(monkeypatch, caplog):
-    monkeypatch.setattr(worker, "Reader", lambda *_, **__: BrokenReader(ZeroDivisionError("who divides?")))
+    broken = BrokenReader(ZeroDivisionError("who divides?"))
+    monkeypatch.setattr(worker.Reader, "from_options", lambda options: broken)
     monkeypatch.setattr(worker, "check_image", lambda *_, **__: None)
     options = {"beam": 1, "n_best": 1, "guard": True, "scale": None, "formats": []}
     desk = ReadingDesk(model=None, threads=1, max_pixels=1)

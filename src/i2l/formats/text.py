@@ -7,8 +7,8 @@ from typing import Final
 
 from i2l.formats import symbols
 from i2l.formats.layout import FormatError, Item, Word
-from i2l.formulas.canonical import written_text
 from i2l.formulas.commands import SIZE_SWITCHES
+from i2l.formulas.normalize import written_text
 from i2l.formulas.tree import Symbol
 
 _MARKS: Final = {

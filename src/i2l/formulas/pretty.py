@@ -4,10 +4,9 @@ import re
 from typing import Final
 
 from i2l.formulas import commands
-from i2l.formulas.canonical import written_text
 from i2l.formulas.commands import respell, without_outer_space
 from i2l.formulas.lexer import FormulaError, RawTokens
-from i2l.formulas.normalize import NormalizeResult, normalize_formula
+from i2l.formulas.normalize import NormalizeResult, normalize_formula, written_text
 from i2l.formulas.parser import Parser
 from i2l.formulas.tree import (
     Array,
