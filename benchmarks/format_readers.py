@@ -11,9 +11,10 @@ from typing import Any, Final
 from xml.etree import ElementTree
 
 from i2l.formats import layout as to
+from i2l.formats.alphabets import in_alphabet
 from i2l.formats.mathml import limits_by_nature
 from i2l.formats.plain import LOWERED, RAISED
-from i2l.formats.symbols import RELATIONS, in_alphabet
+from i2l.formulas.commands import SHOWN_RELATIONS
 
 Form = tuple[Any, ...]
 _BLANK = re.compile(r"[\s\u2061\u200b\u200a-\u200f\u205f\u00a0]+")
@@ -397,7 +398,7 @@ def _typst_attached(content: dict[str, Any]) -> list[Any]:
 
 
 def _is_relation(text: str) -> bool:
-    return text in RELATIONS
+    return text in SHOWN_RELATIONS
 
 
 def _typst_lines(signs: list[Any]) -> list[Any]:

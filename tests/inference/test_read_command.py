@@ -119,9 +119,9 @@ def test_files(run, folder, tmp_path):
 
 
 def test_a_formula_that_a_format_cannot_say(run, folder, monkeypatch):
-    from i2l.formats import symbols
+    from i2l.formulas import commands
 
-    monkeypatch.delitem(symbols.SIGNS, "+")
+    monkeypatch.delitem(commands.SHOWN, "+")
     result = run(folder / "0.png", folder / "1.png", "--format", "mathml", "--no-names")
     assert result.exit_code == 1
     assert result.stdout.splitlines()[0].startswith("<math")

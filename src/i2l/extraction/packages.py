@@ -86,7 +86,7 @@ _FURTHER_COMMANDS: Final = r"""
     subsectionmark subsubsectionmark suppressfloats swdefault swshape symAMSa symAMSb symbol symletters
     symoperators tabbing tabbingsep tabcolsep tabskip tabular tabularnewline tencirc tencircw tenln tenlnw
     textacutedbl textascendercompwordmark textasciiacute textasciibreve textasciicaron textasciicircum
-    textasciidieresis textasciigrave textasciimacron textasciitilde textasteriskcentered textbackslash
+    textasciidieresis textasciigrave textasciimacron textasciitilde textasteriskcentered
     textbaht textbar textbardbl textbigcircle textblank textborn textbraceleft textbraceright
     textbrokenbar textbullet textcapitalcompwordmark textcelsius textcent textcentoldstyle textcircledP
     textcolonmonetary textcommaabove textcommabelow textcompsubstdefault textcompwordmark textcopyleft

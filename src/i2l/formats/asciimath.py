@@ -9,62 +9,13 @@ from typing import Final
 from i2l.formats import layout as to
 from i2l.formats.layout import FormatError, Item, Row
 from i2l.formats.mathml import limits_by_nature
+from i2l.formulas.commands import ASCIIMATH_ACCENTS, ASCIIMATH_NAMES, ASCIIMATH_OPERATORS
 
 _NAME: Final = "AsciiMath"
 _NOTHING: Final = "{::}"
 
 
-def _pairs(text: str) -> dict[str, str]:
-    words = text.split()
-    return dict(zip(words[::2], words[1::2], strict=True))
-
-
-# A character without a name here stands for itself, which every reader of AsciiMath takes as a sign.
-NAMES: Final = _pairs(
-    r"""
-    α alpha  β beta  γ gamma  δ delta  ϵ epsilon  ε varepsilon  ζ zeta  η eta  θ theta  ϑ vartheta  ι iota
-    κ kappa  λ lambda  μ mu  ν nu  ξ xi  π pi  ρ rho  σ sigma  τ tau  υ upsilon  ϕ phi  φ varphi  χ chi
-    ψ psi  ω omega  Γ Gamma  Δ Delta  Θ Theta  Λ Lambda  Ξ Xi  Π Pi  Σ Sigma  Φ Phi  Ψ Psi  Ω Omega
-    ∂ del  ∇ grad  ∞ oo  ∑ sum  ∏ prod  ∫ int  ∮ oint  × xx  ⋅ *  ∗ **  ⋆ ***  ± +-  ÷ -:  ∘ @  − -
-    ≤ <=  ≥ >=  ≠ !=  ≡ -=  ∼ ~  ≈ ~~  ≅ ~=  ∝ prop  ∈ in  ∉ !in  ⊂ sub  ⊃ sup  ⊆ sube  ⊇ supe  ∪ uu
-    ∩ nn  ⋃ uuu  ⋂ nnn  ∅ O/  ∀ AA  ∃ EE  ¬ not  ∧ ^^  ∨ vv  ⋀ ^^^  ⋁ vvv  ⊗ ox  ⊕ o+  ⊙ o.  → ->  ← larr
-    ↔ harr  ⇒ =>  ⇐ lArr  ⇔ <=>  ↦ |->  ↑ uarr  ↓ darr  ⊥ _|_  ⊤ TT  ⊢ |--  ℵ aleph  ∴ :.  ∵ :'  ∠ /_
-    … ...  ⋯ cdots  ⋮ vdots  ⋱ ddots  ≺ -<  ≻ >-  ′ '  / //  \ \\  ⋉ |><  ⋊ ><|  ⋈ |><|  ⟨ (:  ⟩ :)
-    """
-)
-_ACCENTS: Final = {
-    **{r"\hat": "hat", r"\widehat": "hat", r"\tilde": "tilde", r"\widetilde": "tilde", r"\bar": "bar"},
-    **{r"\overline": "bar", r"\widebar": "bar", r"\vec": "vec", r"\overrightarrow": "vec", r"\dot": "dot"},
-    **{r"\ddot": "ddot", r"\underline": "ul", r"\underbar": "ul", r"\overbrace": "obrace"},
-    **{r"\underbrace": "ubrace"},
-}
 _FONTS: Final = {"bb": "bbb", "cal": "cc", "scr": "cc", "frak": "fr", "sf": "sf", "tt": "tt"}
-_FUNCTIONS: Final = frozenset(
-    [
-        "sin",
-        "cos",
-        "tan",
-        "sec",
-        "csc",
-        "cot",
-        "arcsin",
-        "arccos",
-        "arctan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "coth",
-        "exp",
-        "log",
-        "ln",
-        "det",
-        "dim",
-        "gcd",
-        "lim",
-        "min",
-        "max",
-    ]
-)
 _LIMITED: Final = frozenset(["lim", "min", "max"])
 _LARGE: Final = frozenset("∑∏⋃⋂⋀⋁")
 _OPENING: Final = {"(": "(", "[": "[", "{": "{", "⟨": "(:", "|": "|:", "": "{:"}
@@ -146,7 +97,7 @@ def _item(item: Item, *, paired: bool = True) -> str:
         case to.Accent():
             return _accent(item)
         case to.Stretched(text):
-            return NAMES.get(text, text)
+            return ASCIIMATH_NAMES.get(text, text)
         case to.Enclosed(body, how):
             if how != "up":
                 names = {"box": r"a frame (\boxed)", "down": r"\bcancel", "cross": r"\xcancel"}
@@ -170,8 +121,8 @@ def _sign(sign: to.Sign, *, paired: bool) -> str:
     if text in '"@`_^':
         return "”" if text == '"' else f'"{text}"'  # AsciiMath has other uses for these
     if "\u0338" in text and sign.kind == "ord":
-        return f"cancel({_in_font(NAMES.get(text[0], text[0]), sign.font, sign.bold)})"
-    return _in_font(NAMES.get(text, text), sign.font, sign.bold, letter=text.isascii())
+        return f"cancel({_in_font(ASCIIMATH_NAMES.get(text[0], text[0]), sign.font, sign.bold)})"
+    return _in_font(ASCIIMATH_NAMES.get(text, text), sign.font, sign.bold, letter=text.isascii())
 
 
 def _in_font(written: str, font: str, bold: bool, *, letter: bool = True) -> str:
@@ -184,7 +135,7 @@ def _in_font(written: str, font: str, bold: bool, *, letter: bool = True) -> str
 
 def _word(word: to.Word) -> str:
     name = word.text.replace(" ", "")
-    if word.role in ("operator", "limits") and name in _FUNCTIONS:
+    if word.role in ("operator", "limits") and name in ASCIIMATH_OPERATORS:
         return name
     text = word.text.replace('"', "”")
     return _in_font(f'"{text}"', "" if word.font == "it" else word.font, word.bold, letter=False)
@@ -263,9 +214,9 @@ def _between(left: str, body: str, right: str) -> str:
 
 
 def _accent(node: to.Accent) -> str:
-    if node.command in _ACCENTS:
-        return f"{_ACCENTS[node.command]}{_group(node.body)}"
-    mark = NAMES.get(node.mark, node.mark)
+    if node.command in ASCIIMATH_ACCENTS:
+        return f"{ASCIIMATH_ACCENTS[node.command]}{_group(node.body)}"
+    mark = ASCIIMATH_NAMES.get(node.mark, node.mark)
     return f"{'underset' if node.under else 'overset'}({mark}){_group(node.body)}"
 
 

@@ -32,7 +32,7 @@ _SPACES: Final = (
 _NEGLIGIBLE_EM: Final = -0.5  # negative room up to this is a nicety, more of it prints signs over each other
 _NO_WIDTH: Final = "\u200b"  # Word shows an empty place as a dotted box
 _COLUMNS: Final = {"l": "left", "c": "center", "r": "right"}
-_LINES: Final = {r"\overline": "top", r"\widebar": "top", r"\underline": "bot", r"\underbar": "bot"}
+_LINES: Final = {"‾": "top", "_": "bot"}
 
 
 def to_omml(row: Row) -> str:
@@ -290,8 +290,8 @@ def _fenced(left: str, parts: list[str], middles: list[str], right: str) -> str:
 
 
 def _accent(node: to.Accent) -> str:
-    if node.command in _LINES:
-        return _element("bar", _base(node.body), properties={"pos": _LINES[node.command]})
+    if node.mark in _LINES:
+        return _element("bar", _base(node.body), properties={"pos": _LINES[node.mark]})
     if node.mark in "⏞⏟" or node.under:
         place = {"pos": "bot", "vertJc": "top"} if node.under else {"pos": "top", "vertJc": "bot"}
         return _element("groupChr", _base(node.body), properties={"chr": node.mark, **place})

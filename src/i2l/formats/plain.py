@@ -8,9 +8,9 @@ import re
 from typing import Final
 
 from i2l.formats import layout as to
+from i2l.formats.alphabets import in_alphabet
 from i2l.formats.layout import FormatError, Item, Row
 from i2l.formats.mathml import limits_by_nature
-from i2l.formats.symbols import in_alphabet
 
 _NAME: Final = "Plain text"
 RAISED: Final = dict(
@@ -25,7 +25,7 @@ LOWERED: Final = dict(
 )
 _PRIMES: Final = {1: "′", 2: "″", 3: "‴", 4: "⁗"}
 _ROOTS: Final = {"2": "√", "3": "∛", "4": "∜"}
-_LINES: Final = {r"\overline": "¯", r"\widebar": "¯", r"\underline": "▁", r"\underbar": "▁"}
+_LINES: Final = {"‾": "¯", "_": "▁"}
 _ENCLOSED: Final = {"box": "▭", "up": "╱", "down": "╲", "cross": "╳"}
 _AFTER_OPENING: Final = re.compile(r"(?<=[(\[{⟨]) +")
 _BEFORE_CLOSING: Final = re.compile(r" +(?=[)\]}⟩,;])")
@@ -189,8 +189,8 @@ def _root(node: to.Root) -> str:
 
 def _accent(node: to.Accent) -> str:
     body = to.unwrapped(node.body)
-    if node.command in _LINES or node.mark in "⏞⏟":
-        mark = _LINES.get(node.command, node.mark)
+    if node.mark in _LINES or node.mark in "⏞⏟":
+        mark = _LINES.get(node.mark, node.mark)
         return f"{mark}({_row(Row(to.items_of(body))).strip()})"
     written = _item(body)
     single = isinstance(body, to.Sign) or (isinstance(body, to.Number | to.Word) and len(body.text) == 1)

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from i2l.formats import layout as to
-from i2l.formats import symbols
 from i2l.formats.layout import FormatError, Item, Row, Sign, Space, Word
-from i2l.formats.text import read_text
 from i2l.formulas import commands
+from i2l.formulas.canonical import written_text
 from i2l.formulas.lexer import RawTokens
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.parser import Parser
@@ -39,36 +38,19 @@ _SPACES: Final = {
 # These say where a line may break, how tall a line is, or nothing at all.
 _UNSEEN: Final = frozenset(
     [
-        r"\/",
-        r"\-",
-        r"\*",
-        r"\null",
-        r"\strut",
-        r"\mathstrut",
-        r"\relax",
-        r"\protect",
-        r"\allowbreak",
-        r"\nobreak",
-        r"\noindent",
-        r"\smallskip",
-        r"\medskip",
-        r"\bigskip",
-        r"\nonumber",
-        r"\notag",
-        r"\hfil",
-        r"\hfill",
-        r"\hss",
-        r"\vss",
-        r"\hfilneg",
-        r"\displaylimits",
-        r"\limits",
-        r"\nolimits",
-        r"\nolinebreak",
-        r"\expandafter",
-        r"\centering",
-        r"\ignorespaces",
-        r"\unboldmath",
-        r"\boldmath",
+        *(r"\/", r"\-", r"\*", r"\null", r"\strut", r"\mathstrut", r"\relax", r"\protect"),
+        *(
+            r"\allowbreak",
+            r"\nobreak",
+            r"\noindent",
+            r"\smallskip",
+            r"\medskip",
+            r"\bigskip",
+            r"\nonumber",
+            r"\notag",
+        ),
+        *(r"\hfil", r"\hfill", r"\hss", r"\vss", r"\hfilneg", r"\displaylimits", r"\limits", r"\nolimits"),
+        *(r"\nolinebreak", r"\expandafter", r"\centering", r"\ignorespaces", r"\unboldmath", r"\boldmath"),
     ]
 )
 _FONTS: Final = {
@@ -108,6 +90,20 @@ _LIMITS: Final = {
     r"\varinjlim": (r"\underrightarrow", "lim"),
     r"\varprojlim": (r"\underleftarrow", "lim"),
 }
+_WORD_SPACES: Final = {
+    **{"~": " ", "\\": " ", r"\,": "\u2009", r"\;": "\u2005", r"\:": "\u2005", r"\!": ""},
+    **{r"\quad": "\u2003", r"\qquad": "\u2003\u2003", r"\enspace": "\u2002", r"\space": " "},
+}
+_LIGATURES: Final = {"---": "—", "--": "–", "``": "“", "''": "”", "`": "‘", "'": "’"}
+_UNSEEN_IN_WORDS: Final = commands.SIZE_SWITCHES | {
+    *(r"\/", r"\-", r"\relax", r"\protect", r"\rm", r"\normalfont", r"\rmfamily", r"\null", r"\strut")
+}
+_WORD_FONTS: Final = {
+    **{r"\bf": ("rm", True), r"\it": ("it", False), r"\em": ("it", False), r"\sl": ("it", False)},
+    **{r"\sf": ("sf", False), r"\tt": ("tt", False)},
+}
+_GREEK_CAPITALS: Final = frozenset(name for name in commands.GREEK if name[1].isupper())
+_BRACES: Final = commands.names_of(lambda command: command.limits == "brace")
 _OVERPRINT_EM: Final = -0.3  # nearer than this a slash strikes a letter out
 _TAG: Final = re.compile(r"\\tag(?![A-Za-z])\*?")
 
@@ -204,7 +200,7 @@ class _Translator:
             case Array():
                 return self.array(node, state)
             case Text(symbols=letters):
-                return Row(read_text(letters, Word("", "text"), self.inner))
+                return Row(_read_text(letters, Word("", "text"), self.inner))
             case Length():
                 return Row()
 
@@ -220,9 +216,9 @@ class _Translator:
             return Row()
         if text in ("--", "---"):
             return Row([self.symbol("-", state) for _ in text])
-        if text in symbols.SIGNS:
-            sign, kind = symbols.SIGNS[text]
-            if text in symbols.CAPITALS:
+        if text in commands.SHOWN:
+            sign, kind = commands.SHOWN[text]
+            if text in _GREEK_CAPITALS:
                 return Sign(sign, "ord", state.font or "rm", state.bold)
             return Sign(sign, kind, "", state.bold and state.font != "rm")  # type: ignore[arg-type]
         if text in commands.OPERATOR_LETTERS:
@@ -256,7 +252,11 @@ class _Translator:
             return Row()
         if kind == "ord":
             kind = (
-                "open" if delimiter in symbols.OPENING else "close" if delimiter in symbols.CLOSING else "ord"
+                "open"
+                if delimiter in commands.OPENING_CHARACTERS
+                else "close"
+                if delimiter in commands.CLOSING_CHARACTERS
+                else "ord"
             )
         return Sign(delimiter, kind, size=size)
 
@@ -264,9 +264,7 @@ class _Translator:
         """Give the character of a delimiter; a point is none."""
         if text == ".":
             return ""
-        known = (
-            {"<": "⟨", ">": "⟩"}.get(text) or symbols.FENCES.get(text) or (text if text in "()[]|/" else "")
-        )
+        known = commands.SHOWN_FENCES.get(text)
         if not known:
             raise FormatError(_NOWHERE, f"{after} before {text or 'nothing'}")
         return known
@@ -301,7 +299,7 @@ class _Translator:
         placement: to.Placement = "auto"
         if node.limits is not None and node.limits.text in (r"\limits", r"\nolimits"):
             placement = "over" if node.limits.text == r"\limits" else "side"
-        elif name in (r"\overbrace", r"\underbrace", *symbols.STRETCHED):
+        elif name in commands.STRETCHED_CHARACTERS or name in _BRACES:
             placement = "over"
         items = to.items_of(base)
         if len(items) > 1 and not isinstance(node.base, Group):  # a command that became several things
@@ -354,11 +352,11 @@ class _Translator:
             return _COMMANDS[name](self, node, state)
         if name in _FONTS or name in (r"\boldsymbol", r"\bm", r"\pmb"):
             return self.in_font(name, arguments[0], state)
-        if name in symbols.ACCENTS:
+        if name in commands.ACCENT_MARKS:
             return self.accent(name, self.node(arguments[0], state))
-        if name in symbols.STRETCHED:
+        if name in commands.STRETCHED_CHARACTERS:
             below = self.node(arguments[0], state) if len(arguments) == 2 else None
-            arrow = to.Stretched(symbols.STRETCHED[name])
+            arrow = to.Stretched(commands.STRETCHED_CHARACTERS[name])
             return to.Scripts(arrow, below, self.node(arguments[-1], state), "over")
         if name in commands.FRACTIONS:
             style = {"d": "display", "t": "text", "c": "display"}.get(name[1], "")
@@ -412,8 +410,8 @@ class _Translator:
 
     def accent(self, name: str, body: Item) -> Item:
         """Put a mark on something."""
-        combining, mark = symbols.ACCENTS[name]
-        wide = name not in commands.NARROW_ACCENTS | {r"\mathring", r"\dddot", r"\ddddot"}
+        combining, mark = commands.ACCENT_MARKS[name]
+        wide = "accent" not in commands.COMMANDS[name].sign
         return to.Accent(name, to.unwrapped(body), mark, combining, "under" in name, wide)
 
     def space(self, name: str, argument: Node) -> Item:
@@ -435,7 +433,7 @@ class _Translator:
         assert isinstance(argument, Text)
         font = {r"\textit": "it", r"\emph": "it", r"\textsl": "it", r"\textsf": "sf", r"\texttt": "tt"}
         style = Word("", "text", font.get(node.name, "rm"), node.name == r"\textbf")
-        words = Row(read_text(argument.symbols, style, self.inner))
+        words = Row(_read_text(argument.symbols, style, self.inner))
         return to.Enclosed(words, "box") if node.name == r"\fbox" else words
 
     def inner(self, latex: str) -> list[Item]:
@@ -668,3 +666,63 @@ def _continues(last: Item | None, number: to.Number) -> bool:
     if isinstance(last, Sign):
         return last == Sign(".", "punct") and not number.bold and not number.font
     return isinstance(last, to.Number) and (last.font, last.bold) == (number.font, number.bold)
+
+
+def _read_text(letters: list[Symbol], style: Word, formula: Callable[[str], list[Item]]) -> list[Item]:
+    """Read text as words, each in the style of a given one, and the formulas between dollars in it.
+
+    Args:
+        letters: the characters and commands of the text.
+        style: a word in the font of the text.
+        formula: reads LaTeX.
+
+    Raises:
+        FormatError: for a command that text in another format cannot have.
+    """
+    dollars = [place for place, letter in enumerate(letters) if letter.text == "$"]
+    if len(dollars) > 1:
+        first, second = dollars[:2]
+        latex = "".join(written_text(letters[first + 1 : second]))
+        before, after = letters[:first], letters[second + 1 :]
+        return [*_words(before, style), *formula(latex), *_read_text(after, style, formula)]
+    return _words(letters, style)
+
+
+def _words(letters: list[Symbol], style: Word) -> list[Item]:
+    text = ""
+    mark = ""
+    place = 0
+    if letters and letters[0].text in _WORD_FONTS and not any(letter.text == "{" for letter in letters):
+        font, bold = _WORD_FONTS[letters[0].text]
+        style, place = replace(style, font=font, bold=bold), 1
+    while place < len(letters):
+        letter = letters[place].text
+        place += 1
+        if letter in commands.WORD_MARKS:
+            mark += commands.WORD_MARKS[letter]
+            continue
+        if letter in "{}":
+            continue
+        piece = _piece(letter)
+        if letter in "-`'" and piece:
+            while place < len(letters) and piece + letters[place].text in _LIGATURES and len(piece) < 3:
+                piece += letters[place].text
+                place += 1
+            piece = _LIGATURES.get(piece, piece)
+        if mark and piece:
+            piece = unicodedata.normalize("NFC", {"ı": "i", "ȷ": "j"}.get(piece, piece) + mark)
+            mark = ""
+        text += piece
+    return [replace(style, text=text)] if text else []
+
+
+def _piece(letter: str) -> str:
+    if letter in _UNSEEN_IN_WORDS:
+        return ""
+    if letter in _WORD_SPACES:
+        return _WORD_SPACES[letter]
+    if len(letter) == 1 and letter != "$":
+        return letter
+    if letter in commands.SHOWN and letter[1:2].isalpha() is (letter in commands.SHOWN_IN_WORDS):
+        return commands.SHOWN[letter][0]
+    raise FormatError(_NOWHERE, "a formula inside of text" if letter == "$" else f"{letter} in text")

@@ -9,33 +9,11 @@ from typing import Final
 from i2l.formats import layout as to
 from i2l.formats.layout import FormatError, Item, Row
 from i2l.formats.mathml import limits_by_nature
-from i2l.formats.symbols import RELATIONS
+from i2l.formulas.commands import SHOWN_RELATIONS, TYPST_ACCENTS, TYPST_NAMES, TYPST_OPERATORS
 
 _NAME: Final = "Typst"
 
 
-def _pairs(text: str) -> dict[str, str]:
-    words = text.split()
-    return dict(zip(words[::2], words[1::2], strict=True))
-
-
-# Names for characters that few can type; a character without one stands for itself.
-NAMES: Final = _pairs(
-    """
-    α alpha  β beta  γ gamma  δ delta  ϵ epsilon.alt  ε epsilon  ζ zeta  η eta  θ theta  ϑ theta.alt
-    ι iota  κ kappa  ϰ kappa.alt  λ lambda  μ mu  ν nu  ξ xi  π pi  ϖ pi.alt  ρ rho  ϱ rho.alt  σ sigma
-    ς sigma.alt  τ tau  υ upsilon  ϕ phi.alt  φ phi  χ chi  ψ psi  ω omega  Γ Gamma  Δ Delta  Θ Theta
-    Λ Lambda  Ξ Xi  Π Pi  Σ Sigma  Υ Upsilon  Φ Phi  Ψ Psi  Ω Omega  ∂ partial  ∇ nabla  ∞ infinity
-    ∑ sum  ∏ product  ∐ product.co  ∫ integral  ∮ integral.cont  ∬ integral.double  ∭ integral.triple
-    × times  ⋅ dot.op  ± plus.minus  ∓ minus.plus  ÷ div  ∘ compose  • bullet  ∗ *  − -  ≤ <=  ≥ >=
-    ≠ !=  ≪ <<  ≫ >>  ≡ equiv  ∼ ~  ≃ tilde.eq  ≈ approx  ≅ tilde.equiv  ∝ prop  ∈ in  ∉ in.not
-    ∋ in.rev  ⊂ subset  ⊃ supset  ⊆ subset.eq  ⊇ supset.eq  ∪ union  ∩ inter  ∅ nothing  ∀ forall
-    ∃ exists  ¬ not  ∧ and  ∨ or  ⊗ times.o  ⊕ plus.o  → ->  ← <-  ↔ <->  ⇒ =>  ⇐ arrow.l.double  ⇔ <=>
-    ↦ |->  ⟶ -->  ⟹ ==>  ⟺ <==>  ⟵ <--  … dots.h  ⋯ dots.c  ⋮ dots.v  ⋱ dots.down  ℓ ell
-    † dagger  ‡ dagger.double  ⟂ perp  ∥ parallel  ⟨ chevron.l  ⟩ chevron.r  ≔ :=
-    ⋃ union.big  ⋂ inter.big  ⨁ plus.o.big  ⨂ times.o.big  ′ prime  ∣ divides
-    """
-)
 _ESCAPED: Final = frozenset("()[]{}#$\"\\/&_^'`@")
 _PARTING: Final = frozenset(",;:")
 _SPACES: Final = ((1 / 6, "thin"), (2 / 9, "med"), (5 / 18, "thick"), (1.0, "quad"), (2.0, "wide"))
@@ -48,61 +26,6 @@ _FUNCTIONS: Final = {
     "bb": "bb",
     "sf": "sans",
     "tt": "mono",
-}
-_LIMITED: Final = frozenset(
-    [
-        "det",
-        "gcd",
-        "inf",
-        "lim",
-        "liminf",
-        "limsup",
-        "max",
-        "min",
-        "Pr",
-        "sup",
-    ]
-)
-_OPERATORS: Final = frozenset(
-    [
-        "arccos",
-        "arcsin",
-        "arctan",
-        "arg",
-        "cos",
-        "cosh",
-        "cot",
-        "coth",
-        "csc",
-        "deg",
-        "dim",
-        "exp",
-        "hom",
-        "ker",
-        "lg",
-        "ln",
-        "log",
-        "sec",
-        "sin",
-        "sinh",
-        "tan",
-        "tanh",
-    ]
-)
-_ACCENTS: Final = {
-    **{r"\hat": "hat", r"\widehat": "hat", r"\check": "caron", r"\widecheck": "caron", r"\tilde": "tilde"},
-    **{
-        r"\widetilde": "tilde",
-        r"\acute": "acute",
-        r"\grave": "grave",
-        r"\dot": "dot",
-        r"\ddot": "dot.double",
-    },
-    **{r"\dddot": "dot.triple", r"\ddddot": "dot.quad", r"\breve": "breve", r"\bar": "macron"},
-    **{r"\vec": "arrow", r"\overrightarrow": "arrow", r"\overleftarrow": "arrow.l", r"\mathring": "circle"},
-    **{r"\overleftrightarrow": "arrow.l.r", r"\overline": "overline", r"\widebar": "overline"},
-    **{r"\underline": "underline", r"\underbar": "underline", r"\overbrace": "overbrace"},
-    **{r"\underbrace": "underbrace"},
 }
 _BIG_EM: Final = ("", "1.2em", "1.8em", "2.4em", "3em")
 _STYLES: Final = {"display": "display", "text": "inline", "script": "script", "scriptscript": "sscript"}
@@ -178,7 +101,7 @@ class _Printer:
             case to.Accent():
                 return self.accent(item)
             case to.Stretched(text):
-                return f"stretch({NAMES.get(text, text)}, size: #150%)"
+                return f"stretch({TYPST_NAMES.get(text, text)}, size: #150%)"
             case to.Enclosed():
                 return self.enclosed(item)
             case to.Phantom(body, width, height):
@@ -199,7 +122,7 @@ class _Printer:
         ):
             written = f"\\{text}"
         else:
-            written = NAMES.get(text, text)
+            written = TYPST_NAMES.get(text, text)
         if sign.size:
             return f"lr(size: #{_BIG_EM[sign.size]}, {written})"
         if sign.font == "rm" and not sign.bold and not (text.isalpha() and text.isascii()):
@@ -216,9 +139,9 @@ class _Printer:
         """Write an operator by its name, anything else as text."""
         name = word.text.replace(" ", "")
         if word.role == "limits":
-            return name if name in _LIMITED else f"op({_quoted(word.text)}, limits: #true)"
+            return name if name in TYPST_OPERATORS else f"op({_quoted(word.text)}, limits: #true)"
         if word.role == "operator":
-            return name if name in _OPERATORS else f"op({_quoted(word.text)})"
+            return name if name in TYPST_OPERATORS else f"op({_quoted(word.text)})"
         written = f"bold({_quoted(word.text)})" if word.bold else _quoted(word.text)
         return written if word.font in ("rm", "") else f"{_FUNCTIONS[word.font]}({written})"
 
@@ -228,15 +151,17 @@ class _Printer:
         if isinstance(base, to.Accent) and base.mark in "⏞⏟" and not node.primes:
             note, other = (node.sub, node.sup) if base.under else (node.sup, node.sub)
             if note is not None and other is None:
-                return self.call(_ACCENTS[base.command], base.body, note)
+                return self.call(TYPST_ACCENTS[base.command], base.body, note)
         over = node.placement == "over"
-        relation = isinstance(base, to.Stretched) or (isinstance(base, to.Sign) and base.text in RELATIONS)
+        relation = isinstance(base, to.Stretched) or (
+            isinstance(base, to.Sign) and base.text in SHOWN_RELATIONS
+        )
         if to.is_blank(base):
             written = EMPTY
         elif over:
-            natural = (limits_by_nature(base) or relation) and not _has_arrow_below(base)
+            natural = (limits_by_nature(base) or relation) and not _is_a_script(base)
             written = self.item(base) if natural else self.call("limits", base)
-        elif _has_arrow_below(base):
+        elif _is_a_script(base):
             written = self.call("limits" if limits_by_nature(base) else "scripts", base)
         elif (
             isinstance(base, Row | to.Scripts)
@@ -302,9 +227,12 @@ class _Printer:
 
     def accent(self, node: to.Accent) -> str:
         """Write a mark over or under something."""
-        if _has_arrow_below(node):  # arrows under something; Typst has them over it only
-            return f"{self.call('limits', node.body)}_(stretch({NAMES.get(node.mark, node.mark)}))"
-        return self.call(_ACCENTS[node.command], node.body)
+        if _is_a_script(node):
+            place = "_" if node.under else "^"
+            return (
+                f"{self.call('limits', node.body)}{place}(stretch({TYPST_NAMES.get(node.mark, node.mark)}))"
+            )
+        return self.call(TYPST_ACCENTS[node.command], node.body)
 
     def enclosed(self, node: to.Enclosed) -> str:
         """Write a frame or a strike."""
@@ -348,8 +276,9 @@ class _Printer:
 EMPTY: Final = '""'
 
 
-def _has_arrow_below(item: Item) -> bool:
-    return isinstance(item, to.Accent) and item.command not in _ACCENTS
+def _is_a_script(item: Item) -> bool:
+    """Whether an accent is one that Typst has no function for, such as an arrow under something."""
+    return isinstance(item, to.Accent) and item.command not in TYPST_ACCENTS
 
 
 def _quoted(text: str) -> str:

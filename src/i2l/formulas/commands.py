@@ -2,7 +2,7 @@ r"""The table of LaTeX commands and environments, read from commands.txt, and th
 
 Every fact about a command stands in one record: what arguments it takes, which picture it shares with other
 names, whether it may share a TeX process, what the guard on decoding thinks of it, how it is printed and what
-it is in MathML. The rest of the package asks the table, or one of the sets below it; nothing keeps a list of
+character and names it has in other formats. The rest of the package asks the table, or one of the sets below it; nothing keeps a list of
 commands of its own. To add a command, add its line to commands.txt.
 
 Below the table stands what follows from it for spelling: one name for what looks the same. `\le` and `\leq`
@@ -104,6 +104,7 @@ Sign = Literal[
     "common",
     "cuts",
 ]
+Atom = Literal["ord", "large", "bin", "rel", "open", "close", "punct"]
 Shape = Literal["bar", "mark", "around", "stacked", "beside", "row", "slanted"]
 GuardWord = Literal["never", "braced", "words", "unseen", "unseen-alone"]
 PrettyWord = Literal["spaced", "opening", "joins", "ordinary", "alone", "reaches"]
@@ -178,8 +179,12 @@ class Command(NamedTuple):
     sign: frozenset[Sign] = frozenset()
 
     # Other formats
-    mathml: str | None = None  # what to give latex2mathml in its place: nothing, a character, another command
-    unicode: str = ""  # the character that shows it
+    atom: Atom = "ord"  # the class that TeX gives it, which decides the space around it
+    unicode: str = ""  # what shows it, or the mark it draws; the first of `characters` where nothing is said
+    combining: str = ""  # the character that puts its mark on the letter before
+    in_words: bool = False  # is shown so among words too
+    # The name there of its character, operator or accent. One record has the name of a character for all that
+    # share it; a character without a name stands for itself.
     typst: str = ""
     asciimath: str = ""
 
@@ -203,7 +208,6 @@ class Environment(NamedTuple):
     starred: bool = False  # the package has it with a star too
     holds: Literal["", "formula", "lines"] = ""  # in a document: one formula, or several lines of them
     stand_in: str = ""  # the same by amsmath, with dots for what it holds
-    mathml: str = ""  # the environment to give latex2mathml in its place
 
 
 class TableError(I2LError):
@@ -236,14 +240,18 @@ def read_table(text: str) -> tuple[dict[str, Command], dict[str, Environment]]:
             elif of_environments:
                 environments[first] = Environment(name=first, **(shared | values))
             else:
-                commands[first] = Command(name=first, **(shared | values))
+                shown = {"unicode": values["characters"][0]} if "characters" in values else {}
+                commands[first] = Command(name=first, **(shared | shown | values))
         except (TypeError, ValueError) as error:
             raise TableError(f"Line {number} of the table of commands, {line.strip()!r}: {error}.") from None
     return commands, environments
 
 
 def _read_fact(record: type[Command] | type[Environment], fact: str) -> tuple[str, Any]:
-    """Read `word`, `field=value` or `field=no`, which is the field's default again."""
+    """Read `word`, `field=value` or `field=no`, which is the field's default again.
+
+    A character that cannot be seen by itself is written by its number, as in U+0301.
+    """
     field, given, value = fact.partition("=")
     if field not in _FIELDS[record]:
         raise ValueError(f"there is no fact {field!r}")
@@ -254,6 +262,8 @@ def _read_fact(record: type[Command] | type[Environment], fact: str) -> tuple[st
         raise ValueError(f"{field!r} {'is a word by itself' if given else 'needs a value'}")
     if isinstance(default, bool):
         return field, True
+    if value.startswith("U+"):
+        value = chr(int(value[2:], 16))
     words = value.split(",") if isinstance(default, frozenset) else [value]
     if choices and not choices.issuperset(words):
         raise ValueError(f"{field} is one of {', '.join(sorted(filter(None, choices)))}")
@@ -405,6 +415,44 @@ FENCES: Final = (
     *((command.name, command.pair) for command in COMMANDS.values() if command.pair),
     (".", "|"),
 )
+
+# Other formats. Signs are shown by a character, which has a class; marks by one alone and one that combines.
+# Formulas are read without aliases, so that these need none.
+_NO_SIGNS: Final = _kinds("accent", "line", "long-arrow", "alias", "spelled")
+SHOWN: Final[dict[str, tuple[str, Atom]]] = {
+    command.name: (command.unicode, command.atom)
+    for command in COMMANDS.values()
+    if command.unicode and command.name not in _NO_SIGNS
+}
+SHOWN_RELATIONS: Final = frozenset(character for character, atom in SHOWN.values() if atom == "rel")
+SHOWN_IN_WORDS: Final = names_of(lambda command: command.in_words and command.unicode)
+SHOWN_FENCES: Final = {
+    name: COMMANDS[COMMANDS[name].as_delimiter or name].unicode for name in DELIMITERS if name != "."
+}
+_OPENING: Final = frozenset(character for character, atom in SHOWN.values() if atom == "open")
+_CLOSING: Final = frozenset(character for character, atom in SHOWN.values() if atom == "close")
+OPENING_CHARACTERS: Final = _OPENING - _CLOSING
+CLOSING_CHARACTERS: Final = _CLOSING - _OPENING
+ACCENT_MARKS: Final = {
+    command.name: (command.combining or command.unicode, command.unicode)
+    for command in COMMANDS.values()
+    if command.unicode and command.kind in ("accent", "line")
+}
+STRETCHED_CHARACTERS: Final = {name: COMMANDS[name].unicode for name in LONG_ARROWS if COMMANDS[name].unicode}
+WORD_MARKS: Final = {
+    name: COMMANDS[name].combining for name in _kinds("text-accent") if COMMANDS[name].combining
+}
+# What Typst and AsciiMath call characters, operators and accents.
+TYPST_NAMES: Final = {COMMANDS[name].unicode: COMMANDS[name].typst for name in SHOWN if COMMANDS[name].typst}
+TYPST_OPERATORS: Final = frozenset(COMMANDS[name].typst for name in OPERATOR_LETTERS) - {""}
+TYPST_ACCENTS: Final = {name: COMMANDS[name].typst for name in ACCENT_MARKS if COMMANDS[name].typst}
+ASCIIMATH_NAMES: Final = {
+    COMMANDS[name].unicode: COMMANDS[name].asciimath for name in SHOWN if COMMANDS[name].asciimath
+}
+ASCIIMATH_OPERATORS: Final = frozenset(COMMANDS[name].asciimath for name in OPERATOR_LETTERS) - {""}
+ASCIIMATH_ACCENTS: Final = {
+    name: COMMANDS[name].asciimath for name in ACCENT_MARKS if COMMANDS[name].asciimath
+}
 
 # Environments.
 MATRIX_FENCES: Final = {
