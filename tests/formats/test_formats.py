@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from benchmarks import format_readers as readers
 from benchmarks.formats import expected, read_mathml, read_omml, read_plain, read_typst
 from i2l.errors import I2LError
-from i2l.formats.convert import TEXT_FORMATS, FormatError, choose_formats, formula_docx, write_formula
 from i2l.formats.alphabets import in_alphabet
+from i2l.formats.convert import TEXT_FORMATS, FormatError, choose_formats, formula_docx, write_formula
 from i2l.formats.translate import read_layout
 from i2l.formulas import commands
 from i2l.formulas.lexer import FormulaError
@@ -219,8 +219,14 @@ def test_typst_knows_the_names(tmp_path):
     assert wrong == {}
 
 
-def test_names_are_of_signs_that_we_write():
-XX
+def test_a_name_in_another_format_stands_in_one_record():
+    signs = [command for command in commands.COMMANDS.values() if command.name in commands.SHOWN]
+    for fact in ("typst", "asciimath"):
+        named = [command.unicode for command in signs if getattr(command, fact)]
+        assert len(named) == len(set(named)), fact
+        spoken = {*commands.SHOWN, *commands.ACCENT_MARKS, *commands.OPERATOR_LETTERS}
+        assert {name for name, command in commands.COMMANDS.items() if getattr(command, fact)} <= spoken
+
 
 def test_alphabets():
     assert in_alphabet("h", "", bold=False) == "ℎ"

@@ -13,9 +13,10 @@ import pytest
 import i2l
 from i2l.formulas.commands import COMMANDS, ENVIRONMENTS, TableError, read_table
 
-# Two commands of mathtools that the table does not have: an accent, and a relation that gets a character.
-ACCENT = r"  \overbracket braces=one package=mathtools mathml=\overline"
-RELATION = r"  \colonsim characters=∻ package=mathtools tame pretty=spaced mathml=\simeq"
+# Two commands of mathtools that the table does not have: an accent with its mark and its name in Typst, and a
+# relation that is read from a character, and shown by it.
+ACCENT = r"  \overbracket braces=one package=mathtools sign=wide-accent unicode=⎴ typst=overbracket"
+RELATION = r"  \colonsim characters=∻ package=mathtools tame pretty=spaced"
 
 QUESTIONS = r"""
 import json
@@ -48,6 +49,8 @@ print(json.dumps({
     "guarded": advance(advance(START, r"\overbracket"), "^") is None,
     "printed": pretty_formula(r"x \colonsim y"),
     "MathML": answer(write_formula, both, "mathml"),
+    "Typst": answer(write_formula, both, "typst"),
+    "plain text": answer(write_formula, both, "unicode"),
     "class": token_class(r"\overbracket"),
     "constructs": find_constructs([r"\overbracket", "{", "x", "}"]),
     "composed": r"\colonsim" in commands.RELATIONS,
@@ -93,12 +96,15 @@ def test_one_record_adds_a_command_to_the_whole_language(tmp_path):
         "boxes": [True, False, True, False, True, True],
         "guarded": True,
         "printed": r"x \colonsim y",
+        "Typst": "overbracket(x) ∻ y",
+        "plain text": "x⎴ ∻ y",
         "class": "accents",
         "constructs": ["accents"],
         "composed": True,
     }
-    assert "<mover>" in mathml
-    assert "&#x02243;" in mathml
+    assert "<mover" in mathml
+    assert "⎴" in mathml
+    assert "<mo>∻</mo>" in mathml
 
 
 @pytest.mark.slow
@@ -113,7 +119,9 @@ def test_without_its_record_the_command_is_not_known(tmp_path):
         "boxes": unknown["boxes"],
         "guarded": False,
         "printed": r"x\colonsim y",
-        "MathML": "OutputError",
+        "MathML": "FormatError",
+        "Typst": "FormatError",
+        "plain text": "FormatError",
         "class": "operators and relations",
         "constructs": ["none of these"],
         "composed": False,

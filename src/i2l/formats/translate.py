@@ -12,9 +12,8 @@ from typing import Final
 from i2l.formats import layout as to
 from i2l.formats.layout import FormatError, Item, Row, Sign, Space, Word
 from i2l.formulas import commands
-from i2l.formulas.canonical import written_text
 from i2l.formulas.lexer import RawTokens
-from i2l.formulas.normalize import normalize_formula
+from i2l.formulas.normalize import normalize_formula, written_text
 from i2l.formulas.parser import Parser
 from i2l.formulas.tree import (
     Array,
@@ -39,16 +38,8 @@ _SPACES: Final = {
 _UNSEEN: Final = frozenset(
     [
         *(r"\/", r"\-", r"\*", r"\null", r"\strut", r"\mathstrut", r"\relax", r"\protect"),
-        *(
-            r"\allowbreak",
-            r"\nobreak",
-            r"\noindent",
-            r"\smallskip",
-            r"\medskip",
-            r"\bigskip",
-            r"\nonumber",
-            r"\notag",
-        ),
+        *(r"\allowbreak", r"\nobreak", r"\noindent", r"\nonumber", r"\notag"),
+        *(r"\smallskip", r"\medskip", r"\bigskip"),
         *(r"\hfil", r"\hfill", r"\hss", r"\vss", r"\hfilneg", r"\displaylimits", r"\limits", r"\nolimits"),
         *(r"\nolinebreak", r"\expandafter", r"\centering", r"\ignorespaces", r"\unboldmath", r"\boldmath"),
     ]
@@ -220,7 +211,7 @@ class _Translator:
             sign, kind = commands.SHOWN[text]
             if text in _GREEK_CAPITALS:
                 return Sign(sign, "ord", state.font or "rm", state.bold)
-            return Sign(sign, kind, "", state.bold and state.font != "rm")  # type: ignore[arg-type]
+            return Sign(sign, kind, "", state.bold and state.font != "rm")
         if text in commands.OPERATOR_LETTERS:
             letters = "".join(
                 " " if letter == r"\," else letter for letter in commands.OPERATOR_LETTERS[text]
@@ -251,13 +242,7 @@ class _Translator:
         if not delimiter:
             return Row()
         if kind == "ord":
-            kind = (
-                "open"
-                if delimiter in commands.OPENING_CHARACTERS
-                else "close"
-                if delimiter in commands.CLOSING_CHARACTERS
-                else "ord"
-            )
+            kind = commands.SHOWN_SIDES.get(delimiter, "ord")
         return Sign(delimiter, kind, size=size)
 
     def delimiter(self, text: str, after: str) -> str:

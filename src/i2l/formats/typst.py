@@ -138,10 +138,10 @@ class _Printer:
     def word(self, word: to.Word) -> str:
         """Write an operator by its name, anything else as text."""
         name = word.text.replace(" ", "")
-        if word.role == "limits":
-            return name if name in TYPST_OPERATORS else f"op({_quoted(word.text)}, limits: #true)"
-        if word.role == "operator":
-            return name if name in TYPST_OPERATORS else f"op({_quoted(word.text)})"
+        if TYPST_OPERATORS.get(name) == word.role:
+            return name
+        if word.role in ("operator", "limits"):
+            return f"op({_quoted(word.text)}{', limits: #true' if word.role == 'limits' else ''})"
         written = f"bold({_quoted(word.text)})" if word.bold else _quoted(word.text)
         return written if word.font in ("rm", "") else f"{_FUNCTIONS[word.font]}({written})"
 
@@ -228,10 +228,8 @@ class _Printer:
     def accent(self, node: to.Accent) -> str:
         """Write a mark over or under something."""
         if _is_a_script(node):
-            place = "_" if node.under else "^"
-            return (
-                f"{self.call('limits', node.body)}{place}(stretch({TYPST_NAMES.get(node.mark, node.mark)}))"
-            )
+            place, mark = "_" if node.under else "^", TYPST_NAMES.get(node.mark, node.mark)
+            return f"{self.call('limits', node.body)}{place}(stretch({mark}))"
         return self.call(TYPST_ACCENTS[node.command], node.body)
 
     def enclosed(self, node: to.Enclosed) -> str:

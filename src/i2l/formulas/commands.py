@@ -2,8 +2,8 @@ r"""The table of LaTeX commands and environments, read from commands.txt, and th
 
 Every fact about a command stands in one record: what arguments it takes, which picture it shares with other
 names, whether it may share a TeX process, what the guard on decoding thinks of it, how it is printed and what
-character and names it has in other formats. The rest of the package asks the table, or one of the sets below it; nothing keeps a list of
-commands of its own. To add a command, add its line to commands.txt.
+character and names it has in other formats. The rest of the package asks the table, or one of the sets below
+it; nothing keeps a list of commands of its own. To add a command, add its line to commands.txt.
 
 Below the table stands what follows from it for spelling: one name for what looks the same. `\le` and `\leq`
 are the same sign at the same distance from its neighbours, so no reader can tell them apart; nor should a
@@ -429,10 +429,12 @@ SHOWN_IN_WORDS: Final = names_of(lambda command: command.in_words and command.un
 SHOWN_FENCES: Final = {
     name: COMMANDS[COMMANDS[name].as_delimiter or name].unicode for name in DELIMITERS if name != "."
 }
-_OPENING: Final = frozenset(character for character, atom in SHOWN.values() if atom == "open")
-_CLOSING: Final = frozenset(character for character, atom in SHOWN.values() if atom == "close")
-OPENING_CHARACTERS: Final = _OPENING - _CLOSING
-CLOSING_CHARACTERS: Final = _CLOSING - _OPENING
+# Whether a character opens or closes; a bar may do either.
+SHOWN_SIDES: Final = {
+    character: atom
+    for character, atom in SHOWN.values()
+    if atom in ("open", "close") and character not in ("|", "‖")
+}
 ACCENT_MARKS: Final = {
     command.name: (command.combining or command.unicode, command.unicode)
     for command in COMMANDS.values()
@@ -444,7 +446,11 @@ WORD_MARKS: Final = {
 }
 # What Typst and AsciiMath call characters, operators and accents.
 TYPST_NAMES: Final = {COMMANDS[name].unicode: COMMANDS[name].typst for name in SHOWN if COMMANDS[name].typst}
-TYPST_OPERATORS: Final = frozenset(COMMANDS[name].typst for name in OPERATOR_LETTERS) - {""}
+TYPST_OPERATORS: Final = {
+    COMMANDS[name].typst: "limits" if name in LIMIT_OPERATORS else "operator"
+    for name in OPERATOR_LETTERS
+    if COMMANDS[name].typst
+}
 TYPST_ACCENTS: Final = {name: COMMANDS[name].typst for name in ACCENT_MARKS if COMMANDS[name].typst}
 ASCIIMATH_NAMES: Final = {
     COMMANDS[name].unicode: COMMANDS[name].asciimath for name in SHOWN if COMMANDS[name].asciimath
