@@ -52,7 +52,7 @@ def digest(*parts: bytes) -> str:
     return found.hexdigest()[:16]
 
 
-def of_readings(images: Path) -> dict[str, object]:
+def of_readings(images: Path, *, without_boxes: bool) -> dict[str, object]:
     """Read a folder of images and digest the JSON of each, without its times."""
     printed, seconds = run("read", images, "--json")
     lines = []
@@ -60,6 +60,8 @@ def of_readings(images: Path) -> dict[str, object]:
         reading = json.loads(line)
         for field in [name for name in reading if "second" in name or "time" in name or name == "ms"]:
             del reading[field]
+        if without_boxes:
+            reading["tokens"] = [{**token, "box": None} for token in reading.get("tokens", [])]
         lines.append(json.dumps(reading, sort_keys=True).encode())
     return {"readings": len(lines), "digest": digest(*lines), "seconds": seconds}
 
@@ -84,9 +86,11 @@ def of_weights(run_folder: Path) -> str:
     return digest(*(path.read_bytes() for path in found))
 
 
-def measure(images: Path, lists: list[Path], num_lines: int, folder: Path) -> Iterator[tuple[str, object]]:
+def measure(
+    images: Path, lists: list[Path], num_lines: int, folder: Path, *, without_boxes: bool
+) -> Iterator[tuple[str, object]]:
     """Yield the digests of the package that is imported, each under its name."""
-    yield "read", of_readings(images)
+    yield "read", of_readings(images, without_boxes=without_boxes)
     lines = [line for path in lists for line in first_lines(path, num_lines // len(lists))]
     formulas = folder / "formulas.txt"
     formulas.write_text("\n".join(lines) + "\n")
@@ -124,13 +128,16 @@ def main() -> int:
     parser.add_argument("--images", type=Path)
     parser.add_argument("--lists", type=Path, nargs="+")
     parser.add_argument("--lines", type=int, default=20_000)
+    parser.add_argument("--without-boxes", action="store_true", help="for a change of how boxes are found")
     parser.add_argument("--compare", type=Path, nargs=2)
     options = parser.parse_args()
     if options.compare:
         return compare(*options.compare)
     with tempfile.TemporaryDirectory() as folder:
         found = {}
-        for name, value in measure(options.images, options.lists, options.lines, Path(folder)):
+        for name, value in measure(
+            options.images, options.lists, options.lines, Path(folder), without_boxes=options.without_boxes
+        ):
             found[name] = value
             options.out.write_text(json.dumps(found, indent=1) + "\n")
     return 0
