@@ -84,6 +84,11 @@ def test_light_imports_load_nothing_heavy(statement):
     assert not loaded_modules(statement) & {"torch", "numpy", "pyarrow", "onnxruntime", "ray", "PIL"}
 
 
+def test_calibrating_loads_no_torch():
+    needed = "import i2l.explain.model_fit; from i2l.inference.model_folder import update_model_card"
+    assert "torch" not in loaded_modules(needed)
+
+
 def test_import_is_quick():
     code = "import time; start = time.perf_counter(); import i2l; print(time.perf_counter() - start)"
     seconds = [

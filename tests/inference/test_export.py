@@ -17,8 +17,8 @@ from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.prepare import place_on_canvas
 from i2l.inference.confidence import Calibration
 from i2l.inference.decoding import BeamOptions, NumpyArrays, beam_search
-from i2l.inference.export import ExportError, ParityError, check_parity, export_model, update_model_card
-from i2l.inference.model_folder import ModelError, read_model_folder
+from i2l.inference.export import ExportError, ParityError, check_parity, export_model
+from i2l.inference.model_folder import ModelError, read_model_folder, update_model_card
 from i2l.inference.onnx_backend import OnnxBackend
 from i2l.inference.reader import Reader
 from i2l.model.calstm.network import Recognizer

@@ -79,8 +79,7 @@ def calibrate(
         require_extra(module, "evaluate")
     from i2l.evaluation.compare import EvaluationProgress
     from i2l.explain.model_fit import fit_model
-    from i2l.inference.export import update_model_card
-    from i2l.inference.model_folder import CALIBRATION
+    from i2l.inference.model_folder import CALIBRATION, update_model_card
     from i2l.inference.reader import Reader
 
     reader = Reader(model)

@@ -41,6 +41,7 @@ from i2l.inference.model_folder import (
     STEP,
     VOCABULARY,
     ModelFolder,
+    confidence_line,
     read_calibration,
     read_model_folder,
     write_config,
@@ -459,7 +460,6 @@ def _prepend(graph: Any, nodes: list[Any]) -> None:  # noqa: ANN401 - onnx.Graph
     graph.node.extend([*nodes, *rest])
 
 
-_CONFIDENCE = "- Confidence: "
 _NAMES = {"bleu": "BLEU-4", "edit_distance": "edit distance", "exact": "exact match"}
 
 
@@ -487,7 +487,7 @@ def write_model_card(folder: ModelFolder, parity: ParityResult, *, name: str) ->
         f"- Text of 12 pt at {config.dpi:g} dpi; images of other sizes are scaled to that.",
         f"- Weights in {folder.precision}, {size_mb:.1f} MB; logits differ from the checkpoint's by "
         f"{parity.logits:.1e} (relative), attention by {parity.attention:.1e}.",
-        _confidence(folder.calibration),
+        confidence_line(folder.calibration),
         f"- From step {folder.source['step']} of a run of commit {folder.source['git_hash']}.",
         f"- All settings are in {CONFIG}.",
         "",
@@ -496,28 +496,3 @@ def write_model_card(folder: ModelFolder, parity: ParityResult, *, name: str) ->
         lines += ["| validation | |", "|---|---|", *scores, ""]
     with atomic_write(folder.path / CARD) as file:
         file.write("\n".join(lines))
-
-
-def update_model_card(path: Path) -> None:
-    """Have the card of a folder, if there is one, say how the model is calibrated now; renew its checksum."""
-    card = path / CARD
-    if card.is_file():
-        lines = card.read_text(encoding="utf-8").split("\n")
-        changed = [
-            _confidence(read_calibration(path)) if line.startswith(_CONFIDENCE) else line for line in lines
-        ]
-        with atomic_write(card) as file:
-            file.write("\n".join(changed))
-    write_checksums(path, (CALIBRATION, CARD))
-
-
-def _confidence(calibration: Calibration | None) -> str:
-    if calibration is None:
-        return f"{_CONFIDENCE}not calibrated: the probability that the model itself gives its reading."
-    kinds = (
-        ", ".join(f"{kind.name} {kind.num_samples}" for kind in calibration.kinds) or "the validation split"
-    )
-    return (
-        f"{_CONFIDENCE}calibrated on {calibration.num_samples} readings ({kinds}); expected "
-        f"calibration error {calibration.error:.3f}."
-    )

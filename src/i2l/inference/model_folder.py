@@ -14,10 +14,10 @@ Nothing here needs torch, but for loading a checkpoint in the place of such a fo
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from i2l.errors import I2LError, require_extra
-from i2l.files import atomic_write, find_damage
+from i2l.files import atomic_write, find_damage, write_checksums
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.boxes import DEFAULT_SHARE
 from i2l.inference.confidence import Calibration
@@ -224,4 +224,34 @@ def load_model(
 def _is_checkpoint(path: Path) -> bool:
     return (path / "checkpoints").is_dir() or (
         (path / CONFIG).is_file() and (path / "weights.safetensors").is_file()
+    )
+
+
+_CONFIDENCE_LINE: Final = "- Confidence: "
+
+
+def update_model_card(path: Path) -> None:
+    """Have the card of a folder, if there is one, say how the model is calibrated now; renew its checksum."""
+    card = path / CARD
+    if card.is_file():
+        lines = card.read_text(encoding="utf-8").split("\n")
+        changed = [
+            confidence_line(read_calibration(path)) if line.startswith(_CONFIDENCE_LINE) else line
+            for line in lines
+        ]
+        with atomic_write(card) as file:
+            file.write("\n".join(changed))
+    write_checksums(path, (CALIBRATION, CARD))
+
+
+def confidence_line(calibration: Calibration | None) -> str:
+    """Say in a line of the card what the confidence of a model rests on."""
+    if calibration is None:
+        return f"{_CONFIDENCE_LINE}not calibrated: the probability that the model itself gives its reading."
+    kinds = (
+        ", ".join(f"{kind.name} {kind.num_samples}" for kind in calibration.kinds) or "the validation split"
+    )
+    return (
+        f"{_CONFIDENCE_LINE}calibrated on {calibration.num_samples} readings ({kinds}); expected "
+        f"calibration error {calibration.error:.3f}."
     )
