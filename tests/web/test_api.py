@@ -330,3 +330,16 @@ def test_a_number_that_is_too_long_is_no_crash(client, server):
         )
         connection.sendall(head.encode())
         assert connection.recv(20).split()[1] in (b"400", b"413")
+
+
+def test_every_format_that_is_listed_is_written(client):
+    formats = client.get("/api/formats").json()["formats"]
+    names = [one["name"] for one in formats]
+    assert {"latex", "inline", "display", "mathml", "tokens"} <= set(names)
+    data = client.post("/api/convert", json={"latex": "x^{2}", "formats": names}).json()["data"]
+    assert [one["type"] for one in data] == names
+    for described, written in zip(formats, data, strict=True):
+        assert written["value"], described
+        assert described["extension"].isalnum()
+        if not described["text"]:
+            base64.b64decode(written["value"], validate=True)
