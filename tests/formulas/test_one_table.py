@@ -137,6 +137,7 @@ def test_without_its_record_the_command_is_not_known(tmp_path):
         ("@ leter\n  \\new", "kind is one of accent,"),
         ("@ letter\n  \\new guard=words,nevr", "guard is one of braced, never,"),
         ("@ letter\n  \\new limits=below", "limits is one of brace, display, side"),
+        ("@ letter\n  \\new unicode=U+03XY", "03XY"),
         ("@ letter\n  \\new\n  \\new", "already"),
         ("  \\new", "kind"),
         ("@ environment\n  new columns=many", "many"),
