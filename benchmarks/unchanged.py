@@ -96,11 +96,13 @@ def measure(
     formulas.write_text("\n".join(lines) + "\n")
     for engine in ("local", "ray"):
         out = folder / engine
-        _, seconds = run("build", formulas, "--out", out, "--engine", engine, "--jobs", 2, "--seed", 3)
+        _, seconds = run(
+            "build", "--formulas", formulas, "--out", out, "--engine", engine, "--jobs", 2, "--seed", 3
+        )
         yield f"build {engine}", {"digest": of_dataset(out), "seconds": seconds}
     few = folder / "few.txt"
     few.write_text("\n".join(list(filter(lambda line: len(line) < SHORT, lines))[:TRAIN_LINES]) + "\n")
-    run("build", few, "--out", folder / "few", "--seed", 3, "--min-token-count", 1)
+    run("build", "--formulas", few, "--out", folder / "few", "--seed", 3, "--min-token-count", 1)
     for preset in ("nopool", "strips", "pinpoint"):
         for name, steps in (("one step", 1), ("an epoch", EPOCH_STEPS)):
             out = folder / f"{preset}-{steps}"
