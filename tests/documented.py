@@ -210,6 +210,9 @@ def make_world(folder: Path) -> None:
     for name in ("formula.png", "one.png", "two.png", "scans/a.png", "scans/b.png"):
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copy(image, folder / name)
+    page = Image.new("L", (1000, 700), 255)  # with a formula where docs/reading.md looks for one
+    page.paste(Image.open(image).convert("L"), (150, 305))
+    page.save(folder / "page.png")
     formulas = [f"{a} {sign} {b} = {c}" for a in "abcxyz" for b in "abc" for sign in "+-" for c in "abxyz2"]
     random.Random(0).shuffle(formulas)
     _write_lists(folder, formulas)
