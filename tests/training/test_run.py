@@ -82,7 +82,7 @@ def test_the_transformer_memorises_too(tmp_path):
         learning_rate=3e-3,
         optimizer="adamw",
         beta2=0.98,
-        max_steps=800,
+        max_steps=1200,
         window_step=2,
         shift_px=3,
         zoom=0.1,
