@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -26,12 +27,13 @@ window.mainloop()
 
 
 @pytest.fixture(autouse=True)
-def nobody_logged_in(monkeypatch, tmp_path):
-    """No desktop but the one that a test asks for."""
+def nobody_logged_in(monkeypatch):
+    """No desktop but the one that a test asks for; a folder for sockets, whose paths must be short."""
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "XDG_CURRENT_DESKTOP", "DBUS_SESSION_BUS_ADDRESS"):
         monkeypatch.delenv(name, raising=False)
-    (tmp_path / "run").mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    with tempfile.TemporaryDirectory(prefix="i2l-run-", dir="/tmp") as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield
 
 
 @pytest.fixture

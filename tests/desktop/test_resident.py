@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from multiprocessing.connection import Client
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +71,19 @@ def test_it_ends_when_nobody_asks_and_leaves_nothing_behind(serving):
     assert list(resident.owned_folder().iterdir()) == []
     with pytest.raises(ResidentError):
         ask(b"formula", None)
+
+
+def test_a_folder_whose_path_is_too_long_for_a_socket(serving, monkeypatch, tmp_path):
+    long = tmp_path / ("long" * 20) / ("longer" * 10)
+    long.mkdir(parents=True, mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
+    thread = serving(idle_s=0.4)
+    folder = Path(resident._address_file(None).read_text()).parent
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert ask(b"formula", None) == ANSWER
+    thread.join(30)
+    assert not folder.exists()
+    assert list(resident.owned_folder().iterdir()) == []
 
 
 def test_a_long_reading_is_not_idleness(serving):
@@ -164,7 +178,7 @@ def test_a_real_one_reads_and_is_told_to_go_or_killed(monkeypatch):
         answer = ask(picture, None, process)
         assert answer.latex.startswith("P(A_{i}")
         assert resident.start(None) is None
-        mode = os.stat(resident._address_file(None).read_text()).st_mode
+        mode = Path(resident._address_file(None).read_text()).stat().st_mode
         assert stat.S_ISSOCK(mode)
         assert not mode & 0o077
         process.kill() if kill else process.terminate()

@@ -37,6 +37,7 @@ ANSWER_S: Final = 60  # that a reading may take
 PATIENCE_S: Final = 5  # that a client may be silent
 LOOK_S: Final = 10  # between looks whether another one has taken over
 MAX_BYTES: Final = 256 * 2**20  # of a picture
+MAX_ADDRESS: Final = 100  # bytes; a Unix socket's path may have 103 (macOS) or 107 (Linux)
 
 
 class ResidentError(I2LError):
@@ -186,12 +187,18 @@ class Resident:
                     self._file.unlink(missing_ok=True)
                 self._ended = True
                 Client(address).close()  # wakes the thread that accepts
+        if sys.platform != "win32" and Path(address).parent != self._file.parent:
+            Path(address).parent.rmdir()
 
     def _new_address(self) -> str:
         """Give an address of its own; on Windows, where all may see it, one that nobody can foresee."""
         if sys.platform == "win32":
             return rf"\\.\pipe\i2l-{secrets.token_hex(16)}"
-        return str(self._file.with_name(f"{self._file.name}-{secrets.token_hex(4)}"))
+        name = f"{self._file.name}-{secrets.token_hex(4)}"
+        address = str(self._file.with_name(name))
+        if len(os.fsencode(address)) <= MAX_ADDRESS:
+            return address
+        return str(Path(tempfile.mkdtemp(prefix="i2l-", dir="/tmp")) / name)  # entered by its owner alone
 
     def _is_found(self, address: str) -> bool:
         try:
