@@ -29,8 +29,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = (
-    *("formulas", "extraction", "rendering", "images", "dataset", "model", "training"),
-    *("inference", "evaluation", "explain", "web", "cli"),
+    *("formulas", "formats", "extraction", "rendering", "images", "dataset", "model", "training"),
+    *("inference", "evaluation", "explain", "web", "desktop", "cli"),
 )
 # Loaded once for all runs; not hypothesis, whose assertions pytest wants to see loaded by itself.
 PRELOAD = ["torch", "numpy", "PIL.Image", "onnxruntime", "pyarrow.parquet", "rich", "typer"]
@@ -145,6 +145,11 @@ class Finder(ast.NodeVisitor):
         if isinstance(node.value, ast.Call):
             self._add(node, *self._span(node), "pass")
             self.generic_visit(node)
+
+    def visit_keyword(self, node: ast.keyword) -> None:
+        """How a dataclass is stored cannot be seen."""
+        if node.arg not in ("slots", "frozen"):
+            self.visit(node.value)
 
     def visit_Raise(self, node: ast.Raise) -> None:
         """An error that is not raised; what it says is left alone."""

@@ -1,5 +1,6 @@
 """Displays composed from single formulas: they parse, they draw, and the same seed gives the same ones."""
 
+import re
 from itertools import islice
 
 import pytest
@@ -34,6 +35,26 @@ def test_displays_have_several_lines_matrices_and_rare_signs():
         assert wanted in tokens
     rare = {*commands.RELATIONS, *commands.ARROW_SIGNS, *commands.BINARIES, *commands.LETTERS}
     assert len(tokens & rare) > 150
+
+
+def test_stacked_formulas_fill_the_columns_that_their_array_has():
+    composer = Composer(FORMULAS, seed=3)
+    seen = set()
+    for display in (composer.stacked() for _ in range(400)):
+        columns, body = re.search(r"\\begin{array} { ([lcr ]+) } (.*) \\end{array}", display).groups()
+        for row in body.split(r" \\ "):
+            cells = [cell.removeprefix(r"\displaystyle ").strip() for cell in row.split(" & ")]
+            assert len(cells) == len(columns.split())
+            if not any(cells[1:]):  # a formula without a relation is in the first cell, whole
+                continue
+            seen.add(columns)
+            if columns == "r l":  # cut before its relation, which keeps its distance by an empty group
+                assert cells[1].startswith(("{ } =", r"{ } \leq", r"{ } \to"))
+            elif columns == "l l":  # whole, and a condition
+                assert cells[0].endswith(" ,")
+            else:
+                assert cells[1] in ("=", r"\leq", r"\to")
+    assert seen == {"r l", "l l", "r c l", "l c l"}
 
 
 @pytest.mark.tex
