@@ -29,13 +29,11 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from numpy.typing import NDArray
 
 from i2l.formulas.commands import STRUCTURAL, names_of
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
 from i2l.images.ink import Boxes, InkMask, find_symbols, join_pieces, measure_pieces
-from i2l.images.ink import InkMask as Ink
 from i2l.images.prepare import FRAME_PX, WHITE, Box, PreparedImage, centre
 from i2l.model.config import AxisField, ModelConfig, ReceptiveField
 
@@ -93,7 +91,8 @@ def match_ink(
     shared: dict[int, list[int]] = defaultdict(list)
     for token, piece in enumerate(owners.tolist()):
         shared[piece].append(token)
-    free = sorted(set(range(len(boxes))) - shared.keys())
+    free = np.ones(len(boxes), np.bool_)
+    free[owners] = False
     alone = [token for token, piece in enumerate(owners.tolist()) if len(shared[piece]) == 1]
     for token in sorted(alone, key=lambda token: tokens[token] not in _STACKED):
         found[token] = _with_parts(tokens[token], found[token], boxes, free, typical)
@@ -201,42 +200,43 @@ def _with_shares(costs: Costs, boxes: npt.NDArray[np.float64], typical: float) -
     return np.concatenate(columns, axis=1)
 
 
-def _with_parts(token: str, box: Box, boxes: npt.NDArray[np.float64], free: list[int], typical: float) -> Box:
+def _with_parts(
+    token: str, box: Box, boxes: npt.NDArray[np.float64], free: npt.NDArray[np.bool_], typical: float
+) -> Box:
     """Take the pieces beside a box that nobody has and that the token's sign may have as parts."""
-    while True:
+    while (parts := free & _may_be_parts(token, box, boxes, typical)).any():
         centre = np.array([box[0] + box[2], box[1] + box[3]]) / 2
-        by_distance = sorted(
-            free, key=lambda piece: np.abs((boxes[piece, :2] + boxes[piece, 2:]) / 2 - centre).sum()
-        )
-        taken = next(
-            (piece for piece in by_distance if _belongs(token, box, _box(boxes[piece]), typical)), None
-        )
-        if taken is None:
-            return box
-        free.remove(taken)
-        left, top, right, bottom = _box(boxes[taken])
+        distances = np.abs((boxes[:, :2] + boxes[:, 2:]) / 2 - centre).sum(axis=1)
+        nearest = int(np.where(parts, distances, np.inf).argmin())
+        free[nearest] = False
+        left, top, right, bottom = _box(boxes[nearest])
         box = (min(box[0], left), min(box[1], top), max(box[2], right), max(box[3], bottom))
+    return box
 
 
-def _belongs(token: str, box: Box, piece: Box, typical: float) -> bool:
-    """Whether a piece may be a part of the sign whose other parts are in the box."""
-    across = max(piece[0] - box[2], box[0] - piece[2])  # the gap; negative where they overlap
-    down = max(piece[1] - box[3], box[1] - piece[3])
+def _may_be_parts(
+    token: str, box: Box, pieces: npt.NDArray[np.float64], typical: float
+) -> npt.NDArray[np.bool_]:
+    """Tell which pieces may be parts of the sign whose other parts are in the box."""
+    left, top, right, bottom = pieces.T
+    across = np.maximum(left - box[2], box[0] - right)  # the gap; negative where they overlap
+    down = np.maximum(top - box[3], box[1] - bottom)
     width, height = box[2] - box[0], box[3] - box[1]
-    piece_width, piece_height = piece[2] - piece[0], piece[3] - piece[1]
-    wider = max(width, piece_width)
-    if token in _STACKED and wider < 3.5 * typical:
-        covered = -across >= 0.6 * min(width, piece_width)
-        if covered and down <= min(typical, max(0.6 * wider, 8.0)):
-            return True
-    if token in _BESIDE and across < 12 and down < 0:
-        return True
-    if token in _ROWS and piece_height < 2 * max(height, typical):
-        in_line = token in _SLANTED_ROWS or across < 0 or down < 0
-        if in_line and max(across, down) <= max(0.5 * height, 10.0):
-            return True
+    widths, heights = right - left, bottom - top
     # ink that broke apart, as in a pale print
-    return max(across, down) <= 1 and piece_width * piece_height <= width * height
+    parts: npt.NDArray[np.bool_] = (np.maximum(across, down) <= 1) & (widths * heights <= width * height)
+    if token in _STACKED:
+        wider = np.maximum(width, widths)
+        covered = -across >= 0.6 * np.minimum(width, widths)
+        near = down <= np.minimum(typical, np.maximum(0.6 * wider, 8.0))
+        parts |= (wider < 3.5 * typical) & covered & near
+    if token in _BESIDE:
+        parts |= (across < 12) & (down < 0)
+    if token in _ROWS:
+        in_line = (across < 0) | (down < 0) | (token in _SLANTED_ROWS)
+        near = np.maximum(across, down) <= max(0.5 * height, 10.0)
+        parts |= (heights < 2 * max(height, typical)) & in_line & near
+    return parts
 
 
 def _cut(box: Box, members: list[int], looks: Places, ink: InkMask) -> tuple[list[int], list[Box]]:
@@ -275,11 +275,10 @@ def _with_rim(box: Box, pixels: npt.NDArray[np.uint8]) -> Box:
     """Add the pale pixels in which the strokes in a box end."""
     left, top, right, bottom = (round(edge) for edge in box)
     height, width = pixels.shape
-    drawn = pixels < _PALE_RIM
-    left -= left > 0 and bool(drawn[top:bottom, left - 1].any())
-    right += right < width and bool(drawn[top:bottom, right].any())
-    top -= top > 0 and bool(drawn[top - 1, left:right].any())
-    bottom += bottom < height and bool(drawn[bottom, left:right].any())
+    left -= left > 0 and bool((pixels[top:bottom, left - 1] < _PALE_RIM).any())
+    right += right < width and bool((pixels[top:bottom, right] < _PALE_RIM).any())
+    top -= top > 0 and bool((pixels[top - 1, left:right] < _PALE_RIM).any())
+    bottom += bottom < height and bool((pixels[bottom, left:right] < _PALE_RIM).any())
     return (float(left), float(top), float(right), float(bottom))
 
 
@@ -295,9 +294,9 @@ DEFAULT_SHARE: Final = 0.8  # of attention; for a model that was never fitted
 _PALEST_INK: Final = WHITE - 32
 
 
-def find_ink(pixels: npt.NDArray[np.uint8]) -> Ink:
+def find_ink(pixels: npt.NDArray[np.uint8]) -> InkMask:
     """Mark the pixels of a grey image that are not paper; paper is white."""
-    ink: Ink = pixels <= _PALEST_INK
+    ink: InkMask = pixels <= _PALEST_INK
     return ink
 
 
@@ -383,7 +382,7 @@ def block_box(field: ReceptiveField, block: Sequence[int]) -> Box:
 
 
 def attention_boxes(
-    attention: Attention, *, field: ReceptiveField, ink: Ink, share: float
+    attention: Attention, *, field: ReceptiveField, ink: InkMask, share: float
 ) -> list[Box | None]:
     """Return each step's box, half-open; None where the model looked at no ink.
 
@@ -533,7 +532,7 @@ class PageInk:
     config: ModelConfig
     corner: tuple[int, int]  # of the image on the canvas: left, top
     pieces: Boxes
-    amounts: NDArray[np.int64]  # of their pixels
+    amounts: npt.NDArray[np.int64]  # of their pixels
 
     @classmethod
     def find(cls, image: PreparedImage, config: ModelConfig) -> "PageInk":
@@ -551,16 +550,15 @@ class PageInk:
         """How many symbols there are, as far as that shows: letters that touch are one."""
         return len(join_pieces(self.pieces))
 
-    def unread(self, tokens: Sequence[str], attention: NDArray[np.float32]) -> float:
+    def unread(self, tokens: Sequence[str], attention: npt.NDArray[np.float32]) -> float:
         """Return the share of ink that a reading leaves out."""
         field = self.config.receptive_field()
         return unread_ink(tokens, attention, self.pieces, self.amounts, field=field)
 
     def boxes(
-        self, tokens: Sequence[str], attention: NDArray[np.float32], *, share: float
+        self, tokens: Sequence[str], attention: npt.NDArray[np.float32], *, share: float
     ) -> tuple[Box | None, ...]:
         """Find where in the file each token was read; `share` as in `token_boxes`."""
-        x, y = self.corner
         if not tokens or not len(self.pieces):
             return (None,) * len(tokens)
         found = token_boxes(
@@ -570,7 +568,7 @@ class PageInk:
             self.image.pixels,
             field=self.config.receptive_field(),
             share=share,
-            corner=(x, y),
+            corner=self.corner,
             resized=self.image.scale != 1,
         )
         return tuple(None if box is None else self.image.to_file(box) for box in found)
