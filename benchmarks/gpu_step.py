@@ -24,8 +24,7 @@ from torch import Tensor
 from i2l.config import ObjectiveConfig
 from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.encoder import encode_windows
-from i2l.model.calstm.network import Recognizer
-from i2l.model.calstm.training_pass import fast_forward
+from i2l.model.calstm.network import Recognizer, fast_forward
 from i2l.model.config import model_preset
 from i2l.model.network import Window, assign_windows, centred_windows, gather_windows
 from i2l.training.monitor import peak_flops, training_flops

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from i2l.config import ObjectiveConfig
-from i2l.model.calstm.network import Recognizer
-from i2l.model.calstm.training_pass import fast_forward, unrolls
+from i2l.model.calstm.network import Recognizer, fast_forward, unrolls
 from i2l.model.calstm.unrolled import aligned
 from i2l.model.config import model_preset
 from i2l.model.network import Window, crop_window

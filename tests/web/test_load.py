@@ -333,7 +333,7 @@ def test_the_server_and_its_workers_load_no_torch():
 
 
 def test_a_missing_extra_is_said(monkeypatch):
-    from i2l.cli.serve import serve as command
+    from i2l.cli.apps import serve as command
 
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(I2LError, match=r"\[serve\]"):

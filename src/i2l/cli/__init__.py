@@ -11,17 +11,13 @@ import typer
 from typer.core import TyperCommand
 
 from i2l import __version__
-from i2l.cli.build import build
-from i2l.cli.desktop import snip, watch
+from i2l.cli.apps import serve, snip, watch
+from i2l.cli.build import build, extract, render
 from i2l.cli.evaluate import evaluate
 from i2l.cli.explain import explain
-from i2l.cli.extract import extract
 from i2l.cli.formulas import compose, convert, normalize, parts
-from i2l.cli.models import calibrate, export
+from i2l.cli.models import calibrate, export, train
 from i2l.cli.read import read
-from i2l.cli.render import render
-from i2l.cli.serve import serve
-from i2l.cli.train import train
 from i2l.errors import I2LError
 
 PANELS: Final[dict[str, tuple[Callable[..., Any], ...]]] = {

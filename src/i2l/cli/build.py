@@ -1,13 +1,190 @@
-"""`i2l build`: lists of formulas or labelled pictures in, a dataset folder out."""
+"""The commands that make data, in order: `i2l extract`, `i2l render` and `i2l build`.
+
+`i2l extract`: TeX sources in, a list of formulas with their origin out.
+
+`i2l render`: formulas in, pictures out.
+
+`i2l build`: lists of formulas or labelled pictures in, a dataset folder out.
+"""
 
 from collections import Counter
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from i2l.rendering.render import RenderResult
+    from i2l.rendering.styles import Style
+
+
+def extract(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Folders, TeX files, or archives of them: .gz, .tar, .tar.gz, .xz, .zip, nested."
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="The list: .jsonl, .jsonl.xz or .jsonl.gz, one formula a line."),
+    ],
+    inline: Annotated[
+        int | None,
+        typer.Option(min=1, help="Take inline formulas too, of at least so many characters; default: none."),
+    ] = None,
+    rows: Annotated[
+        bool, typer.Option("--rows", help="Every row of a display as a formula of its own.")
+    ] = False,
+    environment: Annotated[
+        list[str] | None, typer.Option(help="Only formulas of this environment. May be repeated.")
+    ] = None,
+    min_characters: Annotated[int | None, typer.Option(min=1, help="Leave out shorter formulas.")] = None,
+    max_characters: Annotated[int | None, typer.Option(min=1, help="Leave out longer ones.")] = None,
+    min_tokens: Annotated[int | None, typer.Option(min=1, help="Leave out those of fewer tokens.")] = None,
+    references: Annotated[
+        bool | None, typer.Option("--references/--no-references", help="Keep those that cite or refer.")
+    ] = None,
+    unique: Annotated[bool | None, typer.Option("--unique/--repeated", help="Each formula once.")] = None,
+    sample: Annotated[float | None, typer.Option(min=0, max=1, help="Draw this share of them.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draw.")] = 0,
+    original: Annotated[
+        bool,
+        typer.Option("--original", help="The choices of the paper's own list; other options change them."),
+    ] = False,
+    engine: Annotated[Literal["local", "ray"], typer.Option(help="Who does the work.")] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="Of a Ray cluster; default: one started on this machine.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one for each core.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
+) -> None:
+    """Find every formula of TeX sources, its macros written out, with its file, place and environment.
+
+    What is not taken gets a verdict in OUT.verdicts.jsonl. `i2l build` reads the list as it is.
+
+    Examples:
+
+        i2l extract paper.tar.gz book/ -o formulas.jsonl --inline 8
+
+        i2l build --formulas formulas.jsonl --out data/mine
+    """
+    from i2l.errors import require_extra
+
+    require_extra("pyarrow", "data")
+    from i2l.dataset.build import EngineOptions
+    from i2l.dataset.extract import KEPT, ExtractOptions, extract_formulas, verdicts_path
+    from i2l.extraction.harvest import ORIGINAL, FormulaFilters, HarvestOptions
+
+    chosen = {
+        "environments": tuple(environment) if environment else None,
+        "min_characters": min_characters,
+        "max_characters": max_characters,
+        "min_tokens": min_tokens,
+        "references": references,
+        "unique": unique,
+        "sample": sample,
+        "seed": seed,
+    }
+    filters = replace(
+        ORIGINAL if original else FormulaFilters(),
+        **{name: value for name, value in chosen.items() if value is not None},  # type: ignore[arg-type]
+    )
+    options = ExtractOptions(harvest=HarvestOptions(min_inline=inline, rows=rows), filters=filters)
+    workers = EngineOptions(name=engine, jobs=jobs, address=address)
+    try:
+        counts = extract_formulas(sources, out=out, options=options, engine=workers, quiet=quiet)
+    except KeyboardInterrupt:
+        typer.echo("Stopped. The same command goes on.", err=True)
+        raise typer.Exit(130) from None
+    if not quiet:
+        typer.echo(f"{out}: {counts.pop(KEPT, 0):,} formulas")
+        for verdict, count in counts.most_common():
+            typer.echo(f"{count:10,}  {verdict}")
+        typer.echo(f"What was left out, and why: {verdicts_path(out)}")
+
+
+def render(
+    formulas: Annotated[
+        list[str] | None, typer.Argument(help="LaTeX, as it would stand in a display.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The PNG file; for several formulas a folder.")
+    ] = Path("formula.png"),
+    file: Annotated[
+        Path | None, typer.Option("--formulas", help="A file with one formula a line, plain, .xz or .gz.")
+    ] = None,
+    style: Annotated[
+        Literal["paper", "world", "photo"],
+        typer.Option(
+            help="`paper`: 12 pt, 200 dpi, cropped; `world`: fonts, sizes and damage by seed; `photo`: "
+            "photographed, by seed."
+        ),
+    ] = "paper",
+    seed: Annotated[
+        int, typer.Option(help="Of the first formula's `world` or `photo` style; the next has the next.")
+    ] = 0,
+    dpi: Annotated[int | None, typer.Option(min=20, max=2400, help="Instead of the style's own.")] = None,
+    boxes: Annotated[
+        bool, typer.Option("--boxes", help="Enlarge the picture and outline every token on it.")
+    ] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+) -> None:
+    r"""Draw formulas with TeX.
+
+    Example: `i2l render 'x^2 + \frac{a}{b}' -o x.png`; with `--boxes` to see where each token is.
+    """
+    from i2l.errors import I2LError
+    from i2l.files import atomic_write
+    from i2l.formulas.lexer import decode_line, read_lines
+    from i2l.rendering.render import render_formulas
+
+    formulas = list(formulas or []) + ([decode_line(line) for line in read_lines(file)] if file else [])
+    if not formulas:
+        raise I2LError("Nothing to draw: give a formula, or a file of them with --formulas.")
+    single = len(formulas) == 1 and file is None
+    if single and out.suffix.lower() != ".png":
+        raise I2LError(f"Cannot write {out}: its name must end in .png.")
+    styles = [_style(style, seed + number, dpi) for number in range(len(formulas))]
+    results = render_formulas(formulas, style=styles, boxes=boxes, jobs=jobs)
+    num_failed = 0
+    for number, result in enumerate(results, start=1):
+        where = "" if single else f"formula {number}: "
+        if result.pixels is None:
+            num_failed += 1
+            typer.echo(f"error: {where}{result.reason}: {result.message}", err=True)
+            continue
+        if boxes and result.boxes is None:
+            typer.echo(f"warning: {where}the ink could not be told apart by token: no boxes", err=True)
+        with atomic_write(out if single else out / f"{number:06d}.png", "wb") as target:
+            _picture(result, boxes).save(target, format="png")
+    if num_failed < len(results):
+        typer.echo(f"Written: {out}", err=True)
+    if num_failed:
+        raise typer.Exit(1)
+
+
+def _style(name: str, seed: int, dpi: int | None) -> "Style":
+    from dataclasses import replace
+
+    from i2l.rendering.styles import PAPER, photo_style, world_style
+
+    style = PAPER if name == "paper" else photo_style(seed) if name == "photo" else world_style(seed)
+    return style if dpi is None else replace(style, dpi=dpi)
+
+
+def _picture(result: "RenderResult", boxes: bool) -> "Image":
+    from PIL.Image import fromarray
+
+    from i2l.rendering.render import draw_boxes
+
+    assert result.pixels is not None
+    return draw_boxes(result.pixels, result.boxes or []) if boxes else fromarray(result.pixels)
 
 
 class _Published(StrEnum):
