@@ -117,7 +117,7 @@ def shown(display):
         window.stdout.close()
 
 
-def until(condition, what, *, timeout_s=60):
+def until(condition, what, *, timeout_s=300):
     """Wait for something that happens in another process."""
     give_up = time.monotonic() + timeout_s
     while not condition():
