@@ -93,6 +93,10 @@ def test_a_cut_off_preamble_is_refused(tmp_path):
             r"Dx_{S}+Dy^S\textstyle T",
         ),
         (r"\def\f{\csname alpha\endcsname}", r"\f x", r"\alpha x"),
+        (r"\expandafter\def\csname 1st\endcsname{y}\def\f{\csname 1st\endcsname}", r"a\f b", "ayb"),
+        (r"\expandafter\newcommand\csname two\endcsname[1]{#1#1}", r"\two x", "xx"),
+        (r"\expandafter\let\csname oldbeta\endcsname\beta", r"\oldbeta x", r"\beta x"),
+        (r"\def\f{\csname 2nd\endcsname}", r"a\f b", "ab"),  # of no letter, and nobody's: nothing
         (r"\newcommand{\X}[1]{\ensuremath{#1}\xspace}", r"\X{a}b", r"\ensuremath{a}b"),
     ],
 )

@@ -320,9 +320,25 @@ class _Source:
 
     def name(self) -> str:
         texts = [piece.text for piece in self.pieces() if not piece.text.isspace()]
-        if len(texts) != 1 or texts[0][0] != "\\":
+        if len(texts) != 1:
             raise _CutOffError
-        return texts[0]
+        return self._named(texts[0])
+
+    def bare_name(self) -> str:
+        self.reader.skip_space()
+        piece = self.reader.pop()
+        if piece is None:
+            raise _CutOffError
+        return self._named(piece.text)
+
+    def _named(self, text: str) -> str:
+        r"""Return a command's name, which may be spelled between \csname and \endcsname."""
+        if text == r"\csname":  # behind \expandafter, which has been passed over
+            letters = self.reader.until((r"\endcsname",)) or []
+            text = "\\" + "".join(piece.text for piece in letters).lstrip()
+        if text[0] != "\\" or text == "\\":
+            raise _CutOffError
+        return text
 
     def word(self) -> str:
         return "".join(piece.text for piece in self.pieces()).strip()
@@ -377,10 +393,7 @@ def _new_commandx(source: _Source, command: str) -> Definition:
 
 
 def _def(source: _Source, command: str) -> Definition:
-    source.reader.skip_space()
-    name = source.reader.pop()
-    if name is None or name.text[0] != "\\":
-        raise _CutOffError
+    name = source.bare_name()
     pattern: list[str] = []
     while (piece := source.reader.pop()) is not None and piece.text != "{":
         if len(pattern) > 100 or piece.text == "}":
@@ -391,7 +404,7 @@ def _def(source: _Source, command: str) -> Definition:
         raise _CutOffError
     prefix, parameters = _delimited(cut_body("".join(pattern)))
     texts = cut_body(join(piece.text for piece in body))
-    found = source.done(name.text, Macro(parameters, texts, prefix))
+    found = source.done(name, Macro(parameters, texts, prefix))
     return found._replace(everywhere=command in ("gdef", "xdef"))
 
 
@@ -408,16 +421,15 @@ def _delimited(pattern: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[Paramet
 
 
 def _let(source: _Source, _: str) -> Definition:
-    source.reader.skip_space()
-    name = source.reader.pop()
+    name = source.bare_name()
     source.reader.skip_space()
     target = source.reader.pop()
     if target is not None and target.text == "=":
         source.reader.skip_space()
         target = source.reader.pop()
-    if name is None or target is None or name.text[0] != "\\":
+    if target is None:
         raise _CutOffError
-    return source.done(name.text, Macro((), (target.text,), frozen=True))
+    return source.done(name, Macro((), (target.text,), frozen=True))
 
 
 def _operator(source: _Source, _: str) -> Definition:
