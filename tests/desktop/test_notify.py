@@ -2,7 +2,7 @@
 
 import pytest
 
-from i2l.desktop.notify import SHOWN, notify
+from i2l.desktop.clipboard import SHOWN, notify
 from i2l.errors import I2LError, MissingDependencyError
 
 

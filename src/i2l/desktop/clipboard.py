@@ -1,5 +1,10 @@
-"""The clipboard: text to it by whichever program is there, an image from it by Pillow."""
+"""The clipboard, and the notification that says what is on it.
 
+Text goes to the clipboard by whichever program is there, and an image comes from it by Pillow. A notification
+is a title and a sentence that the desktop shows for a while.
+"""
+
+import html
 import os
 import shutil
 import subprocess
@@ -31,7 +36,25 @@ COPIERS: Final = (
 )
 
 TIMEOUT_S: Final = 10
+SHOWN: Final = 300  # characters of a notification
 _INSTALL: Final = "needs a clipboard program: install wl-clipboard (Wayland) or xclip (X11)."
+_MACOS: Final = (
+    "on run texts",
+    "display notification (item 2 of texts) with title (item 1 of texts)",
+    "end run",
+)
+# The texts come by the environment, where nothing in them can be taken for a command.
+_WINDOWS: Final = r"""
+[Windows.UI.Notifications.ToastNotificationManager, Windows.UI.Notifications,
+  ContentType=WindowsRuntime] > $null
+$manager = [Windows.UI.Notifications.ToastNotificationManager]
+$xml = $manager::GetTemplateContent([Windows.UI.Notifications.ToastTemplateType]::ToastText02)
+$texts = $xml.GetElementsByTagName('text')
+$texts.Item(0).AppendChild($xml.CreateTextNode($env:I2L_TITLE)) > $null
+$texts.Item(1).AppendChild($xml.CreateTextNode($env:I2L_BODY)) > $null
+$owner = '{1AC14E77-02E7-4E5D-B744-2EB1AE5198B7}\WindowsPowerShell\v1.0\powershell.exe'
+$manager::CreateToastNotifier($owner).Show([Windows.UI.Notifications.ToastNotification]::new($xml))
+"""
 
 
 class NoImageError(I2LError):
@@ -53,41 +76,17 @@ def copy_text(text: str) -> None:
         if program is None:
             continue
         try:
-            _run(copier, program, text)
+            _run(
+                [program, *copier.command[1:]],
+                failure=f"{Path(program).name} could not copy to the clipboard",
+                given=text.encode(copier.encoding),
+                environment=copier.environment,
+            )
             return
         except I2LError as error:
             if isinstance(failure, MissingDependencyError):
                 failure = error
     raise failure
-
-
-def _run(copier: Copier, program: str, text: str) -> None:
-    """Give text to a program that copies it.
-
-    The program leaves a process behind that serves the clipboard and keeps what it inherited open. So
-    stderr is a file: the end of a pipe would come only with the next copy.
-
-    Raises:
-        I2LError: if the program fails or does not end.
-    """
-    name = Path(program).name
-    with tempfile.TemporaryFile() as said:
-        try:
-            done = subprocess.run(
-                [program, *copier.command[1:]],
-                input=text.encode(copier.encoding),
-                stdout=subprocess.DEVNULL,
-                stderr=said,
-                check=False,
-                timeout=TIMEOUT_S,
-                env={**os.environ, **copier.environment},
-            )
-        except subprocess.TimeoutExpired as error:
-            raise I2LError(f"{name} did not copy to the clipboard within {TIMEOUT_S} seconds.") from error
-        if done.returncode:
-            said.seek(0)
-            reason = said.read().decode(errors="replace").strip() or f"exit status {done.returncode}"
-            raise I2LError(f"{name} could not copy to the clipboard: {reason}")
 
 
 def paste_image() -> "Image | list[str]":
@@ -111,3 +110,64 @@ def paste_image() -> "Image | list[str]":
     if not found:
         raise NoImageError("There is no image on the clipboard; copy one, such as a screenshot.")
     return [str(name) for name in found] if isinstance(found, list) else found
+
+
+def notify(title: str, body: str) -> None:
+    """Show a notification.
+
+    Raises:
+        MissingDependencyError: if there is no program that can.
+        I2LError: if it fails, as without a desktop.
+    """
+    body = body if len(body) <= SHOWN else f"{body[:SHOWN]}…"
+    # A desktop reads the body as markup: a formula with < in it would lose its end.
+    commands = (
+        ("notify-send", "--app-name=i2l", "--", title, html.escape(body, quote=False)),
+        ("osascript", *(part for line in _MACOS for part in ("-e", line)), title, body),
+        ("powershell.exe", "-NoProfile", "-NonInteractive", "-Command", _WINDOWS),
+    )
+    for command in commands:
+        if program := shutil.which(command[0]):
+            _run(
+                [program, *command[1:]],
+                failure="There was no notification",
+                environment={"I2L_TITLE": title, "I2L_BODY": body},
+            )
+            return
+    raise MissingDependencyError("Notifications need notify-send: install libnotify-bin.")
+
+
+def _run(command: list[str], *, failure: str, environment: dict[str, str], given: bytes = b"") -> None:
+    """Run a program that prints nothing.
+
+    A program that copies leaves a process behind that serves the clipboard and keeps what it inherited open.
+    So stderr is a file: the end of a pipe would come only with the next copy.
+
+    Args:
+        command: the program and its arguments.
+        failure: what to say if it fails; the reason is added.
+        environment: variables for it.
+        given: its standard input.
+
+    Raises:
+        I2LError: if the program fails or does not end.
+    """
+    with tempfile.TemporaryFile() as said:
+        try:
+            done = subprocess.run(
+                command,
+                input=given,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                check=False,
+                timeout=TIMEOUT_S,
+                env={**os.environ, **environment},
+            )
+        except subprocess.TimeoutExpired as error:
+            raise I2LError(f"{failure} within {TIMEOUT_S} seconds.") from error
+        except OSError as error:
+            raise I2LError(f"{failure}: {error}") from error
+        if done.returncode:
+            said.seek(0)
+            reason = said.read().decode(errors="replace").strip() or f"exit status {done.returncode}"
+            raise I2LError(f"{failure}: {reason}")
