@@ -110,6 +110,8 @@ def test_canonical_tokens_say_the_same(source):
 @pytest.mark.parametrize(
     ("latex", "typst"),
     [
+        (r"\sum_{\substack{i<n\\j}} x", r"sum_(i < n \ j) x"),
+        (r"A^{\begin{matrix}a&b\\c&d\end{matrix}}", "A^(mat(delim: #none, a, b ; c, d))"),
         ("x", "x"),
         (r"\frac{a}{b}", "frac(a, b)"),
         (r"f(x, y) = \frac{g(x,y)}{2}", "f(x, y) = frac(g(x, y), 2)"),
