@@ -125,6 +125,15 @@ def test_links_inside_a_source_are_followed(tmp_path):
     assert [formula.latex for formula in read(tmp_path / "paper.tar")[0]] == ["1", "2"]
 
 
+@pytest.mark.parametrize("limit", ["MAX_MEMBERS", "MAX_FILES"])
+def test_an_archive_of_more_files_than_the_limit_is_a_bomb(tmp_path, monkeypatch, limit):
+    monkeypatch.setattr(archives, limit, 3)
+    (tmp_path / "three.tar").write_bytes(tar_bytes(dict.fromkeys(["a.tex", "b.tex", "c.tex"], PAPER)))
+    (tmp_path / "four.tar").write_bytes(tar_bytes(dict.fromkeys(["a.tex", "b.tex", "c.tex", "d.tex"], PAPER)))
+    assert read(tmp_path / "three.tar")[1] == set()
+    assert read(tmp_path / "four.tar")[1] == {"archive-bomb"}
+
+
 def test_bombs_and_damage_get_a_verdict(tmp_path, monkeypatch):
     monkeypatch.setattr(archives, "MAX_FILE_BYTES", 1 << 21)
     monkeypatch.setattr(archives, "MAX_BUNDLE_BYTES", 1 << 22)

@@ -191,7 +191,7 @@ class Bundle:
             if data is None:
                 return None
             # A link that was checked out on a system without links is a file that holds a name.
-            if len(data) > 200 or not _LINK.fullmatch(data):
+            if not _LINK.fullmatch(data):
                 return name
             target = posixpath.join(posixpath.dirname(name), data.decode("utf-8", errors="replace").strip())
             if posixpath.normpath(target) not in self.files:
