@@ -9,6 +9,7 @@ from PIL import Image, ImageDraw, ImageFilter
 
 from i2l.dataset.shards import style_from_text, style_text, styles_of_lines
 from i2l.images.ink import extract_ink, ink_bounds
+from i2l.rendering import camera
 from i2l.rendering.camera import degrade, take_photo
 from i2l.rendering.rasterize import PageImage
 from i2l.rendering.render import render_formulas
@@ -213,3 +214,15 @@ def test_ink_is_found_in_photographs(effect, ink, paper):
     style = replace(PAPER, ink=ink, paper=paper, noise=2.0, photo=Photo(seed=5, **effect))
     pixels, _ = take_photo(PAGE, style, style.photo, lambda _: None)
     assert is_found(pixels)
+
+
+@pytest.mark.parametrize("length_px", [1.0, 2.0, 3.0])
+def test_motion_smears_along_its_direction_and_nowhere_else(length_px):
+    level, upright = (np.reshape(camera._streak(length_px, angle).filterargs[3], (5, 5)) for angle in (0, 90))
+    assert level[[0, 1, 3, 4]].sum() == 0
+    assert (upright == level.T).all()
+    along = level[2] / level.sum()
+    assert (along == along[::-1]).all()
+    places = np.arange(5) - 2
+    spread = (along * places**2).sum()  # of a line of that length, and of the pixel that it is spread over
+    assert spread == pytest.approx(length_px**2 / 12 + 1 / 6, abs=0.06)
