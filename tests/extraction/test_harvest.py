@@ -81,6 +81,13 @@ def test_the_habits_of_authors(text, expected):
     assert latex_of(text) == expected
 
 
+def test_a_branch_that_does_not_hold_ends_at_its_own_fi():
+    switches = r"\newif\ifa\newif\ifb"
+    nested = r"\ifa \ifb \[ x \] \else \[ y \] \fi \[ z \] \else \[ u \] \fi \[ v \]"
+    assert latex_of(switches + nested) == ["u", "v"]
+    assert latex_of(switches + r"\atrue" + nested) == ["y", "z", "v"]
+
+
 def test_what_is_left_out_says_why():
     text = r"\documentclass{a}\[\xymatrix{a}\]\[\who\]\[ \]\input{gone} $a" + "\n\n" + r"\def\a{\a\a}\[\a\]"
     verdicts = found_in({"a.tex": text.encode()})[1]

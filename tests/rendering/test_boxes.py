@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from i2l.formulas.normalize import normalize_formula
 from i2l.rendering.boxes import match_ink
 from i2l.rendering.rasterize import Glyph
-from i2l.rendering.render import render_formulas
+from i2l.rendering.render import draw_boxes, render_formulas
 from i2l.rendering.styles import Style
 from tests.rendering.random_formulas import random_formula
 
@@ -207,3 +207,11 @@ def test_every_piece_of_ink_has_owners_or_there_are_none(plain, marked):
 
     owners = match_ink([glyph(code, None) for code in plain], [glyph(*pair) for pair in marked])
     assert owners is None or len(owners) == len(plain)
+
+
+def test_outlines_lie_on_the_outermost_pixels_of_their_boxes():
+    drawn = np.asarray(draw_boxes(np.full((6, 10), 255, np.uint8), [None, (2, 1, 5, 4)]))
+    rows, columns = np.nonzero((drawn != 255).any(axis=2))
+    assert drawn.shape == (18, 30, 3)
+    assert (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1) == (6, 3, 15, 12)
+    assert len(rows) == 9 * 9 - 7 * 7

@@ -226,3 +226,14 @@ def test_motion_smears_along_its_direction_and_nowhere_else(length_px):
     places = np.arange(5) - 2
     spread = (along * places**2).sum()  # of a line of that length, and of the pixel that it is spread over
     assert spread == pytest.approx(length_px**2 / 12 + 1 / 6, abs=0.06)
+
+
+def test_a_ruled_line_starts_at_its_pixel():
+    sheet = camera._Sheet(np.full((4, 4), 255, np.uint8), (2, 2), (20, 30), em_px=20.0)
+    sheet.draw_line(column=0)
+    sheet.draw_line(row=7)
+    dark = sheet.pixels < 255
+    thickness = int(dark[0].sum())
+    assert dark[:, :thickness].all()
+    assert dark[7 : 7 + thickness].all()
+    assert dark.sum() == thickness * (20 + 30 - thickness)
