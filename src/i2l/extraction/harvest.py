@@ -94,7 +94,7 @@ def _formulas(
         if (file, first, last) in seen:  # a file that several documents put in
             continue
         seen.add((file, first, last))
-        for formula in _write_out(body, found, meanings.at(start), options):
+        for formula in write_out(body, found, meanings.at(start), options):
             if isinstance(formula, Verdict):
                 endless_left -= formula.verdict == _NEVER_ENDS
                 yield formula._replace(file=bundle.label(file), span=(first, last))
@@ -153,7 +153,7 @@ class Meanings:
         self._soonest = min((end for end, _, _ in self._former), default=self._soonest + position)
 
 
-def _write_out(
+def write_out(
     body: str, found: Found, macros: Macros, options: HarvestOptions
 ) -> Iterator[tuple[str, dict[str, str]] | Verdict]:
     """Yield the formulas of a body, without what belongs to the page, or a verdict."""
