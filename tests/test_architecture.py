@@ -20,6 +20,7 @@ FLOW = [
     "model",
     "training",
     "inference",
+    "pages",
     "evaluation",
     "explain",
     "web",

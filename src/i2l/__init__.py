@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from i2l.images.prepare import NotAFormulaError
     from i2l.inference.reader import Reader
     from i2l.inference.reading import Alternative, Reading
+    from i2l.pages.reader import PageFormula, PageReader, PageReading
 
 __all__ = [
     "Alternative",
@@ -18,6 +19,9 @@ __all__ = [
     "ImageError",
     "MissingDependencyError",
     "NotAFormulaError",
+    "PageFormula",
+    "PageReader",
+    "PageReading",
     "Reader",
     "Reading",
     "__version__",
@@ -29,6 +33,9 @@ _HOMES = {
     "ImageError": "i2l.images.open",
     "MissingDependencyError": "i2l.errors",
     "NotAFormulaError": "i2l.images.prepare",
+    "PageFormula": "i2l.pages.reader",
+    "PageReader": "i2l.pages.reader",
+    "PageReading": "i2l.pages.reader",
     "Reader": "i2l.inference.reader",
     "Reading": "i2l.inference.reading",
 }

@@ -17,11 +17,12 @@ from i2l.cli.evaluate import evaluate
 from i2l.cli.explain import explain
 from i2l.cli.formulas import compose, convert, normalize, parts
 from i2l.cli.models import calibrate, export, train
+from i2l.cli.page import page
 from i2l.cli.read import read
 from i2l.errors import I2LError
 
 PANELS: Final[dict[str, tuple[Callable[..., Any], ...]]] = {
-    "Read formulas": (read, explain, serve, convert, snip, watch),
+    "Read formulas": (read, page, explain, serve, convert, snip, watch),
     "Make and judge models": (
         *(extract, normalize, parts, compose, render, build),
         *(train, evaluate, calibrate, export),

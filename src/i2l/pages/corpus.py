@@ -26,6 +26,7 @@ from i2l.files import atomic_write
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.macros import Macro
 from i2l.formulas.normalize import normalize_formula
+from i2l.pages.find import DISPLAYED, INLINE, KINDS, NUMBER
 from i2l.rendering.rasterize import open_pdf
 from i2l.rendering.sandbox import run_pdflatex
 from i2l.rendering.styles import FONTS
@@ -33,8 +34,6 @@ from i2l.rendering.styles import FONTS
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
 
-INLINE, DISPLAYED, NUMBER = "inline", "displayed", "number"
-KINDS: Final = (INLINE, DISPLAYED, NUMBER)  # a pixel's class is the place here, from 1
 TRAINING_CLASSES: Final = ("article", "article", "report", "book", "amsart", "amsbook", "scrartcl", "beamer")
 TEST_CLASSES: Final = ("article", "amsart", "memoir")  # the last one is never trained with
 DPI_RANGE: Final = (80, 250)
@@ -127,9 +126,7 @@ def _stories_of(bundle: Bundle) -> Iterator[Story]:
     bundle.forget()
 
 
-def _tell(
-    story: Story, text: str, start: int, skipped: list[tuple[int, int]], meanings: Meanings
-) -> None:
+def _tell(story: Story, text: str, start: int, skipped: list[tuple[int, int]], meanings: Meanings) -> None:
     """Fill a story with the parts of a text."""
     pieces: list[str] = []
     last = start
@@ -178,17 +175,20 @@ def _add_formula(story: Story, text: str, found: Found, meanings: Meanings) -> i
     return len(story.formulas) - 1
 
 
-_HEADING: Final = re.compile(r"\\(?:chapter|section|subsection|subsubsection|paragraph)\*?\s*(?:\[[^\]]*\])?\s*\{")
+_HEADING: Final = re.compile(
+    r"\\(?:chapter|section|subsection|subsubsection|paragraph)\*?\s*(?:\[[^\]]*\])?\s*\{"
+)
 _ITEM: Final = re.compile(r"\\(?:item|ii)(?![A-Za-z])(?:\[[^\]]*\])?")
 _OPEN_LEANING: Final = re.compile(r"\\begin\s*\{(theorem|thm|lem|lemma|prop|proposition|cor|corollary)\}")
 _CLOSE_LEANING: Final = re.compile(r"\\end\s*\{(theorem|thm|lem|lemma|prop|proposition|cor|corollary)\}")
 _ENVIRONMENT: Final = re.compile(r"\\begin\s*\{([A-Za-z]+)\*?\}\s*(?:\[([^\]\n]*)\])?")
-_NAMED: Final = {
-    "theorem": "Theorem", "thm": "Theorem", "lemma": "Lemma", "lem": "Lemma", "prop": "Proposition",
-    "proposition": "Proposition", "cor": "Corollary", "corollary": "Corollary", "proof": "Proof", "defi": "Definition",
-    "definition": "Definition", "defn": "Definition", "eg": "Example", "example": "Example", "remark": "Remark",
-    "exercise": "Exercise", "problem": "Problem", "notation": "Notation", "question": "Question",
-}  # fmt: skip
+_NAMES: Final = (
+    "Theorem theorem thm; Lemma lemma lem; Proposition proposition prop; Corollary corollary cor; Proof proof"
+    " Definition definition defi defn; Example example eg; Remark remark; Exercise exercise; Problem problem"
+    "; Notation notation; Question question"
+)
+_NAMED: Final = {word: entry.split()[0] for entry in _NAMES.split(";") for word in entry.split()[1:]}
+_WORDS: Final = ("mass", "charge", "length", "time", "field", "model", "error", "rate", "depth", "mean")
 _DROPPED: Final = re.compile(
     r"\\(?:label|index|vspace|hspace|input|include|includegraphics|caption|footnote|footnotetext|bibliography"
     r"|bibliographystyle|setcounter|addtocounter|pagestyle|thispagestyle|usepackage|cssId|date|author|title)\*?"
@@ -207,13 +207,15 @@ def _cut_parts(story: Story, text: str) -> None:
             kind = "item" if number else "text"
             if heading := _HEADING.search(piece):
                 rest = piece[heading.end() :]
-                title, _, piece = rest.partition("}")
+                title, _, after = rest.partition("}")
                 if title := _plain(_PLACE.sub("", title)):
                     story.parts.append(Part("heading", title))
-            if _OPEN_LEANING.search(piece):
+            else:
+                after = piece
+            if _OPEN_LEANING.search(after):
                 leaning = True
-            _add_text(story, kind, piece, leaning)
-            if _CLOSE_LEANING.search(piece):
+            _add_text(story, kind, after, leaning)
+            if _CLOSE_LEANING.search(after):
                 leaning = False
 
 
@@ -239,9 +241,12 @@ def _plain(text: str) -> str:
     text = re.sub(r"\\end\s*\{[^{}]*\}", " ", text)
     text = _DROPPED.sub(" ", text)
     text = _REFERENCE.sub(_stand_for_reference, text)
+    if re.search(r"(?<!\\)[&_^$]", text):  # a formula in a macro or an environment that is not known
+        return ""
     text = _COMMAND.sub(_keep_command, text)
-    text = re.sub(r"(?<!\\)[#&_^$]", " ", text)
-    text = "".join(character if character < "\x7f" else "'" if character in "’‘" else "" for character in text)
+    text = "".join(
+        character if character < "\x7f" else "'" if character in "’‘" else "" for character in text
+    )
     depth = 0
     for brace in re.findall(r"(?<!\\)[{}]", text):
         depth += 1 if brace == "{" else -1
@@ -261,7 +266,13 @@ def _name_environment(match: re.Match[str]) -> str:
 
 def _stand_for_reference(match: re.Match[str]) -> str:
     number = len(match.group()) % 9 + 1
-    return f"[{number}]" if "cite" in match[1] else f"({number})" if "eq" in match[1] else f"{number}.{number + 1}"
+    return (
+        f"[{number}]"
+        if "cite" in match[1]
+        else f"({number})"
+        if "eq" in match[1]
+        else f"{number}.{number + 1}"
+    )
 
 
 def _keep_command(match: re.Match[str]) -> str:
@@ -269,7 +280,9 @@ def _keep_command(match: re.Match[str]) -> str:
         return rf"\{match[1]}"
     if match[2] is not None:
         return match.group() if match[2] in "%&#_{}$" else " "
-    return {"ldots": r"\ldots{}", "dots": r"\dots{}", "S": r"\S{}", "LaTeX": "LaTeX", "TeX": "TeX"}.get(match[1], " ")
+    return {"ldots": r"\ldots{}", "dots": r"\dots{}", "S": r"\S{}", "LaTeX": "LaTeX", "TeX": "TeX"}.get(
+        match[1], " "
+    )
 
 
 @dataclass(frozen=True)
@@ -296,7 +309,9 @@ def draw_look(source: random.Random, classes: Sequence[str]) -> Look:
     """Choose a look by chance."""
     document_class = source.choice(classes)
     columns = 2 if document_class in ("article", "amsart", "memoir") and source.random() < 0.3 else 1
-    sheet = source.choice([(21.0, 29.7), (21.6, 27.9), (17.0, 24.0)] if columns == 1 else [(21.0, 29.7), (21.6, 27.9)])
+    sheet = source.choice(
+        [(21.0, 29.7), (21.6, 27.9), (17.0, 24.0)] if columns == 1 else [(21.0, 29.7), (21.6, 27.9)]
+    )
     font = "computer-modern" if source.random() < 0.3 else source.choice(list(FONTS))
     return Look(
         document_class,
@@ -325,7 +340,9 @@ _PREAMBLE: Final = r"""
 """
 
 
-def compose_document(story: Story, first: int, look: Look, source: random.Random) -> tuple[str, int, list[int]]:
+def compose_document(
+    story: Story, first: int, look: Look, source: random.Random
+) -> tuple[str, int, list[int]]:
     """Write a document from a part of a story on.
 
     Returns:
@@ -344,7 +361,11 @@ def compose_document(story: Story, first: int, look: Look, source: random.Random
 
 
 def _frame(look: Look, source: random.Random, body: str) -> str:
-    options = [f"{look.size_pt}pt"] + (["twocolumn"] if look.columns == 2 else []) + (["leqno"] if look.left_numbers else [])
+    options = (
+        [f"{look.size_pt}pt"]
+        + (["twocolumn"] if look.columns == 2 else [])
+        + (["leqno"] if look.left_numbers else [])
+    )
     document_class = look.document_class
     if look.size_pt == 9 and document_class == "article":
         document_class = "extarticle"
@@ -352,16 +373,22 @@ def _frame(look: Look, source: random.Random, body: str) -> str:
     if document_class == "beamer":
         lines.append(rf"\usetheme{{{source.choice(['default', 'Madrid', 'Boadilla', 'Singapore'])}}}")
         if source.random() < 0.5:
-            lines.append(r"\usefonttheme{professionalfonts}" if source.random() < 0.5 else r"\usefonttheme{serif}")
+            lines.append(
+                r"\usefonttheme{professionalfonts}" if source.random() < 0.5 else r"\usefonttheme{serif}"
+            )
         lines.append(r"\usepackage{amsmath,amssymb,mathtools,bm,mathrsfs}")
     else:
         height = look.sheet[1] - source.uniform(3.5, 6.5)
-        geometry = f"paperwidth={look.sheet[0]}cm,paperheight={look.sheet[1]}cm,textwidth={look.text_width_cm:.2f}cm,textheight={height:.2f}cm"
+        paper = f"paperwidth={look.sheet[0]}cm,paperheight={look.sheet[1]}cm"
+        geometry = f"{paper},textwidth={look.text_width_cm:.2f}cm,textheight={height:.2f}cm"
         lines.append(rf"\usepackage{{amsmath,mathtools,cancel}}{FONTS[look.font]}")
         lines.append(r"\newcommand\bmmax{0}\newcommand\hmmax{0}\usepackage{bm,mathrsfs}")
         lines.append(rf"\usepackage[{geometry}]{{geometry}}")
         if document_class not in ("amsart", "amsbook", "memoir") and source.random() < 0.5:
-            lines.append(r"\usepackage{fancyhdr}\pagestyle{fancy}\fancyhead[L]{\slshape Notes on the theory}\fancyhead[R]{\thepage}")
+            lines.append(
+                r"\usepackage{fancyhdr}\pagestyle{fancy}"
+                r"\fancyhead[L]{\slshape Notes on the theory}\fancyhead[R]{\thepage}"
+            )
     lines.append(_PREAMBLE.replace("@NUMBER@", _colour(_NUMBER_KEY)))
     if not look.breaks:
         lines.append(r"\relpenalty=10000 \binoppenalty=10000")
@@ -412,7 +439,13 @@ class _Writer:
         words = _PLACE.sub(lambda place: self._inline(int(place[1])), part.text)
         if part.leaning:
             words = rf"{{\itshape {words}}}"
-        return rf"\item {words}" if part.kind == "item" else f"{words}\n" if self._source.random() < 0.1 else words + self._end()
+        return (
+            rf"\item {words}"
+            if part.kind == "item"
+            else f"{words}\n"
+            if self._source.random() < 0.1
+            else words + self._end()
+        )
 
     def _end(self) -> str:
         return "\n\n" if self._source.random() < 0.5 else "%\n" if self._source.random() < 0.3 else "\n"
@@ -428,7 +461,9 @@ class _Writer:
     def _display(self, formula: int) -> str:
         environment, latex = self._story.formulas[formula]
         push, pop = self._mark(formula)
-        numbered = self._look.numbers == "all" or (self._look.numbers == "some" and self._source.random() < 0.4)
+        numbered = self._look.numbers == "all" or (
+            self._look.numbers == "some" and self._source.random() < 0.4
+        )
         name = environment.rstrip("*")
         match = re.fullmatch(r"\\begin\{([a-z]+)\*?\}((?:\{\d+\})?)(.*)\\end\{\1\*?\}", latex, re.DOTALL)
         if match is None or match[1] != name:
@@ -444,7 +479,11 @@ class _Writer:
     def _turn_slide(self, part: Part) -> str:
         if self._frame_size < 0 or part.kind == "heading" or self._frame_size > 500:
             before = "\n".join(self.close())
-            title = part.text if part.kind == "heading" else self._source.choice(["Examples", "Summary", "A closer look", "Proof"])
+            title = (
+                part.text
+                if part.kind == "heading"
+                else self._source.choice(["Examples", "Summary", "A closer look", "Proof"])
+            )
             self._frame_size = 0
             return f"{before}\n\\begin{{frame}}{{{_PLACE.sub('', title)}}}\n"
         self._frame_size += len(part.text)
@@ -459,34 +498,41 @@ class _Writer:
         return lines
 
     def _word(self) -> str:
-        return self._source.choice("mass charge length time field model error rate depth total mean width".split())
+        return self._source.choice(_WORDS)
 
     def _table(self) -> str:
         source = self._source
         rows = [
-            " & ".join([self._word(), *(f"{source.uniform(0, 100):.{source.randint(0, 3)}f}" for _ in range(3))])
+            " & ".join(
+                [self._word(), *(f"{source.uniform(0, 100):.{source.randint(0, 3)}f}" for _ in range(3))]
+            )
             for _ in range(source.randint(3, 8))
         ]
         rule = source.choice([r"\hline", ""])
         body = f"\\\\ {rule}\n".join(rows)
         columns = "l" + source.choice(["|", "||", ""]) + "rrr"
         table = rf"\begin{{tabular}}{{{columns}}}{rule} {body} \\ {rule}\end{{tabular}}"
-        return rf"\begin{{table}}[ht]\centering {table}\caption{{The {self._word()} of each {self._word()}}}\end{{table}}" + "\n"
+        caption = rf"\caption{{The {self._word()} of each {self._word()}}}"
+        return rf"\begin{{table}}[ht]\centering {table}{caption}\end{{table}}" + "\n"
 
     def _drawing(self) -> str:
         source = self._source
-        strokes = "".join(
-            rf"\qbezier({source.randint(0, 180)},{source.randint(0, 90)})({source.randint(0, 180)},{source.randint(0, 90)})({source.randint(0, 180)},{source.randint(0, 90)})"
-            for _ in range(source.randint(2, 6))
-        )
-        labels = "".join(
-            rf"\put({source.randint(0, 180)},{source.randint(0, 90)}){{{self._word()}}}" for _ in range(3)
-        )
+
+        def point() -> str:
+            return f"({source.randint(0, 180)},{source.randint(0, 90)})"
+
+        strokes = "".join(rf"\qbezier{point()}{point()}{point()}" for _ in range(source.randint(2, 6)))
+        labels = "".join(rf"\put{point()}{{{self._word()}}}" for _ in range(3))
         axes = r"\put(0,0){\vector(1,0){190}}\put(0,0){\vector(0,1){95}}\put(40,20){\circle{22}}"
-        return rf"\begin{{figure}}[ht]\centering\begin{{picture}}(190,95){axes}{strokes}{labels}\end{{picture}}\caption{{A {self._word()} and its {self._word()}.}}\end{{figure}}" + "\n"
+        picture = rf"\begin{{picture}}(190,95){axes}{strokes}{labels}\end{{picture}}"
+        caption = rf"\caption{{A {self._word()} and its {self._word()}.}}"
+        return rf"\begin{{figure}}[ht]\centering{picture}{caption}\end{{figure}}" + "\n"
 
     def _listing(self) -> str:
-        lines = [rf"\texttt{{{self._word()} = {self._word()}({self._source.randint(0, 99)}) + {self._word()}[i]}}\\" for _ in range(4)]
+        place = self._source.randint(0, 99)
+        lines = [
+            rf"\texttt{{{self._word()} = {self._word()}({place}) + {self._word()}[i]}}\\" for _ in range(4)
+        ]
         return r"\begin{quote}" + "\n".join(lines) + r"\end{quote}" + "\n"
 
 
@@ -499,7 +545,9 @@ class _Stroke(NamedTuple):
     box: tuple[float, float, float, float]  # left, bottom, right, top
 
 
-def mark_pages(pdf: bytes, formulas: Sequence[tuple[str, str]], look: Look, dpis: Iterator[int]) -> Iterator[MarkedPage]:
+def mark_pages(
+    pdf: bytes, formulas: Sequence[tuple[str, str]], look: Look, dpis: Iterator[int]
+) -> Iterator[MarkedPage]:
     """Draw the pages of a marked document, and find the boxes of its formulas.
 
     Args:
@@ -517,16 +565,17 @@ def mark_pages(pdf: bytes, formulas: Sequence[tuple[str, str]], look: Look, dpis
     for pixels, keys, strokes, dpi in drawn:
         boxes: list[MarkedBox] = []
         classes = np.zeros(keys.shape, np.uint8)
-        for key, pieces in _pieces(strokes, look.size_pt).items():
+        for key, lines in _pieces(strokes, look.size_pt).items():
             mask = keys == key
             environment, latex = ("", "") if key == _NUMBER_KEY else formulas[key - 1]
-            kind = NUMBER if key == _NUMBER_KEY else INLINE if Found(0, 0, 0, 0, environment).inline else DISPLAYED
+            inline = Found(0, 0, 0, 0, environment).inline
+            kind = NUMBER if key == _NUMBER_KEY else INLINE if inline else DISPLAYED
             classes[mask] = KINDS.index(kind) + 1
-            if kind == DISPLAYED:
-                pieces = [[stroke for piece in pieces for stroke in piece]]
-            whole = len(pieces) == 1 and pages_of.get(key) == 1
+            whole = [[stroke for line in lines for stroke in line]]
+            pieces = whole if kind == DISPLAYED else lines
+            alone = len(pieces) == 1 and pages_of.get(key) == 1
             for box, baseline in _ink_boxes(mask, pieces, dpi, pixels.shape[0]):
-                boxes.append(MarkedBox(kind, box, baseline, latex, whole))
+                boxes.append(MarkedBox(kind, box, baseline, latex, alone))
         yield MarkedPage(pixels, classes, boxes, dpi, str(look))
 
 
@@ -538,7 +587,14 @@ def _draw_page(
 
     raw = require_extra("pypdfium2.raw", "data")
     page = document[number]
-    plain = page.render(scale=dpi / 72, optimize_mode=None, no_smoothtext=True, no_smoothpath=True, no_smoothimage=True, rev_byteorder=True)
+    plain = page.render(
+        scale=dpi / 72,
+        optimize_mode=None,
+        no_smoothtext=True,
+        no_smoothpath=True,
+        no_smoothimage=True,
+        rev_byteorder=True,
+    )
     colours = np.asarray(plain.to_numpy())[:, :, :3].astype(np.int32)
     keys = np.where(colours[:, :, 0] == _MARKED_RED, colours[:, :, 1] * 256 + colours[:, :, 2], 0)
     strokes: list[_Stroke] = []
@@ -580,7 +636,9 @@ def _pieces(strokes: Sequence[_Stroke], size_pt: float) -> dict[int, list[list[_
             before = pieces[-1][-1]
             back = before.x - stroke.x > 2 * size_pt and before.y - stroke.y > 0.7 * size_pt
             column = stroke.y - before.y > 6 * size_pt and stroke.x - before.x > 4 * size_pt
-            apart = stroke.key == _NUMBER_KEY and (abs(before.y - stroke.y) > 2 or abs(before.box[2] - stroke.box[0]) > size_pt)
+            apart = stroke.key == _NUMBER_KEY and (
+                abs(before.y - stroke.y) > 2 or abs(before.box[2] - stroke.box[0]) > size_pt
+            )
             if back or column or apart:
                 pieces.append([])
         pieces[-1].append(stroke)
@@ -601,7 +659,12 @@ def _ink_boxes(
         part = mask[top:bottom, left:right]
         rows, columns = np.flatnonzero(part.any(axis=1)), np.flatnonzero(part.any(axis=0))
         if len(rows):
-            box = (left + int(columns[0]), top + int(rows[0]), left + int(columns[-1]) + 1, top + int(rows[-1]) + 1)
+            box = (
+                left + int(columns[0]),
+                top + int(rows[0]),
+                left + int(columns[-1]) + 1,
+                top + int(rows[-1]) + 1,
+            )
             yield box, height - piece[0].y * scale
 
 
@@ -622,7 +685,9 @@ def make_pages(
     source = random.Random(seed)
     stories = list(read_stories(sources))
     if not stories:
-        raise I2LError("There is no prose with formulas in these sources; name folders or archives of TeX files.")
+        raise I2LError(
+            "There is no prose with formulas in these sources; name folders or archives of TeX files."
+        )
     weights = [len(story.parts) for story in stories]
 
     def draw_dpi() -> Iterator[int]:
@@ -655,5 +720,7 @@ def write_pages(pages: Iterator[MarkedPage], folder: Path, count: int) -> None:
         Image.fromarray(page.pixels).save(folder / f"{number:06d}.png", compress_level=1)
         Image.fromarray(page.classes).save(folder / f"{number:06d}.classes.png", compress_level=1)
         with atomic_write(folder / f"{number:06d}.json") as file:
-            json.dump({"dpi": page.dpi, "look": page.look, "boxes": [asdict(box) for box in page.boxes]}, file)
+            json.dump(
+                {"dpi": page.dpi, "look": page.look, "boxes": [asdict(box) for box in page.boxes]}, file
+            )
         number += 1

@@ -1,19 +1,90 @@
-"""Where the formulas of a page are: from a picture to boxes, by a small network and the ink itself."""
+"""Where the formulas of a page are: from a picture to boxes, by a small network and the ink itself.
 
-from typing import Final
+The network (`i2l.pages.train`) sees the ink of the page, made so large that letters have a known height, and
+says for each cell what it is part of. Its answer is coarse; the boxes are not, since a box is always that of
+the connected pieces of ink that belong to the formula, at the full resolution of the picture.
+
+A page that was photographed or scanned askew is straightened first, by the lines of its own ink.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
-from i2l.images.ink import Ink, measure_pieces
+from i2l.errors import I2LError
+from i2l.files import find_damage
+from i2l.images.ink import Boxes, Ink, extract_ink, measure_pieces
+from i2l.images.open import EmptyImageError
 
 DETECTOR_FILE: Final = "detector.onnx"
+DETECTOR_FOLDER: Final = Path(__file__).parent.parent / "models" / "detector"
+INLINE, DISPLAYED, NUMBER = "inline", "displayed", "number"
+KINDS: Final = (INLINE, DISPLAYED, NUMBER)  # a cell's class is the place here, from 1
+
+# What the network sees and says.
 SYMBOL_PX: Final = 7.0  # height of small letters where the network looks
 CELL_PX: Final = 2  # side of a cell that it answers for
 MULTIPLE_PX: Final = 32  # sides of its input are multiples of this
 NUM_CLASSES: Final = 4  # nothing or text, inline, displayed, number
+_BAND_PX: Final = 1536  # rows that it sees at once; more would take much memory
+_OVERLAP_PX: Final = 192  # rows of one band that the next one sees again
+_MAX_WORK_PIXELS: Final = 16_000_000  # of the picture, else it is made smaller
+
+# Pieces of ink.
 _DARK: Final = 110  # ink at least this dark makes pieces
 _MIN_SYMBOLS: Final = 3
+_MIN_LETTER_PX: Final = 2.5  # smaller letters cannot be told from each other
+_MAX_PIECES: Final = 60_000
+
+# From cells to boxes; lengths are in heights of small letters.
+_REACH: Final = 2.2  # of an inline formula's scripts above and below its line
+_JOINED_GAP: Final = 0.45  # between parts of one inline formula
+_JOINED_ROWS: Final = 0.6  # share of the height that parts of one display have in common
+_JOINED_COLUMNS: Final = 5.0  # gap between such parts
+_MIN_SCORE: Final = 0.5
+
+Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels, half-open
+
+
+class Found(NamedTuple):
+    """A formula or a number on a page."""
+
+    kind: str
+    box: Box
+    score: float  # how sure the detector is of it, from 0 to 1
+
+
+@dataclass(frozen=True)
+class FoundPage:
+    """What was found on a picture, in reading order, and the size of its type."""
+
+    formulas: tuple[Found, ...] = ()
+    numbers: tuple[Found, ...] = ()
+    number_of: tuple[int, ...] = ()  # for each number the formula it belongs to; -1: none
+    symbol_px: float = 0.0  # height of small letters; 0 if there are none
+
+
+@dataclass(frozen=True)
+class PageInk:
+    """The ink of a page, its connected pieces, and the height of small letters."""
+
+    ink: Ink
+    pieces: Boxes
+    symbol_px: float
+
+
+class GlyphHints(NamedTuple):
+    """What a PDF says of its glyphs: boxes on the picture, and which of them are set in fonts of formulas."""
+
+    boxes: NDArray[np.float64]  # (N, 4)
+    mathematical: NDArray[np.bool_]  # (N,)
 
 
 def measure_symbols(ink: Ink) -> float | None:
@@ -29,7 +100,7 @@ def measure_symbols(ink: Ink) -> float | None:
     return _symbol_height(boxes)
 
 
-def _symbol_height(boxes: NDArray[np.int64]) -> float | None:
+def _symbol_height(boxes: Boxes) -> float | None:
     heights = boxes[:, 3] - boxes[:, 1]
     widths = boxes[:, 2] - boxes[:, 0]
     letters = heights[(heights >= 3) & (widths >= 2) & (widths < 12 * heights)]
@@ -37,3 +108,476 @@ def _symbol_height(boxes: NDArray[np.int64]) -> float | None:
         return None
     letters = letters[letters >= 0.35 * np.median(letters)]
     return float(np.median(letters))
+
+
+def find_ink(image: Image.Image) -> PageInk | None:
+    """Find the ink of a page and its pieces; None if there is nothing that could be letters."""
+    try:
+        ink = extract_ink(image)
+    except EmptyImageError:
+        return None
+    dark = ink >= _DARK
+    if np.count_nonzero(dark[:, 1:] & ~dark[:, :-1]) > 40 * _MAX_PIECES:
+        return None  # grain all over
+    pieces, _ = measure_pieces(dark)
+    symbol_px = _symbol_height(pieces)
+    if symbol_px is None or len(pieces) > _MAX_PIECES:
+        return None
+    return PageInk(ink, pieces, symbol_px)
+
+
+class Detector:
+    """Finds formulas on pictures of pages. Threads may share one."""
+
+    def __init__(self, folder: Path = DETECTOR_FOLDER, *, threads: int | None = None) -> None:
+        """Load the network.
+
+        Args:
+            folder: that has the model; the one in the box if none is given.
+            threads: of one call; all processors if None.
+
+        Raises:
+            I2LError: if the model is not there or damaged.
+        """
+        import onnxruntime
+
+        if not (folder / DETECTOR_FILE).is_file():
+            raise I2LError(f"There is no {DETECTOR_FILE} in {folder}; install the package again.")
+        if damage := find_damage(folder, [DETECTOR_FILE]):
+            raise I2LError(damage)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads or 0
+        options.log_severity_level = 3
+        options.enable_cpu_mem_arena = False  # pages have many sizes: the arena would keep room for each
+        self._session = onnxruntime.InferenceSession(
+            folder / DETECTOR_FILE, options, providers=["CPUExecutionProvider"]
+        )
+
+    def find(self, image: Image.Image, hints: GlyphHints | None = None) -> FoundPage:
+        """Find the formulas of a straight page.
+
+        Args:
+            image: the page.
+            hints: what a PDF says of its glyphs; they outvote the picture where they are clear.
+        """
+        reduced = max(1, math.ceil(math.sqrt(image.width * image.height / _MAX_WORK_PIXELS)))
+        page = find_ink(image.reduce(reduced) if reduced > 1 else image)
+        if page is None:
+            return FoundPage()
+        if hints is not None and reduced > 1:
+            hints = hints._replace(boxes=hints.boxes / reduced)
+        found = self.find_in(page, hints)
+        return _enlarged(found, reduced) if reduced > 1 else found
+
+    def find_in(self, page: PageInk, hints: GlyphHints | None = None) -> FoundPage:
+        """Find the formulas in the ink of a page."""
+        if page.symbol_px < _MIN_LETTER_PX:
+            return FoundPage()
+        return _Assembly(page, self.look(page), hints).found
+
+    def look(self, page: PageInk) -> NDArray[np.float32]:
+        """Return what the network says of each cell: (8, rows, columns), regions first, then whose ink."""
+        factor = SYMBOL_PX / page.symbol_px
+        height, width = (max(1, round(side * factor)) for side in page.ink.shape)
+        method = Image.Resampling.BOX if factor < 1 else Image.Resampling.BILINEAR
+        ink = np.asarray(Image.fromarray(page.ink).resize((width, height), method))
+        rows, columns = -(-height // MULTIPLE_PX) * MULTIPLE_PX, -(-width // MULTIPLE_PX) * MULTIPLE_PX
+        padded = np.zeros((rows, columns), np.float32)
+        padded[:height, :width] = ink / np.float32(255)
+        parts: list[NDArray[np.float32]] = []
+        top = 0
+        while True:
+            bottom = min(rows, top + _BAND_PX)
+            (cells,) = self._session.run(None, {"ink": padded[None, None, top:bottom]})
+            first = 0 if top == 0 else _OVERLAP_PX // 2 // CELL_PX
+            last = None if bottom == rows else -(_OVERLAP_PX // 2 // CELL_PX)
+            parts.append(cells[0, :, first:last])
+            if bottom == rows:
+                break
+            top = bottom - _OVERLAP_PX
+        return np.concatenate(parts, axis=1)
+
+
+def _enlarged(found: FoundPage, factor: int) -> FoundPage:
+    def enlarge(items: tuple[Found, ...]) -> tuple[Found, ...]:
+        enlarged = []
+        for item in items:
+            left, top, right, bottom = item.box
+            box = left * factor, top * factor, right * factor, bottom * factor
+            enlarged.append(item._replace(box=box))
+        return tuple(enlarged)
+
+    return replace(
+        found,
+        formulas=enlarge(found.formulas),
+        numbers=enlarge(found.numbers),
+        symbol_px=found.symbol_px * factor,
+    )
+
+
+class _Assembly:
+    """Puts the pieces of ink of a page together to formulas, as the network says."""
+
+    def __init__(self, page: PageInk, cells: NDArray[np.float32], hints: GlyphHints | None) -> None:
+        self._symbol = page.symbol_px
+        self._cell = page.symbol_px / SYMBOL_PX * CELL_PX  # pixels of the page for a cell
+        self._pieces = page.pieces[_is_ink(page.pieces, page.symbol_px)]
+        self._regions = cells[:NUM_CLASSES]
+        self._class = self._regions.argmax(axis=0)
+        self._owners = self._owners_of(page.ink, cells[NUM_CLASSES:])
+        if hints is not None:
+            self._heed(hints)
+        self._taken = np.zeros(len(self._pieces), np.bool_)
+
+    @cached_property
+    def found(self) -> FoundPage:
+        """All formulas and numbers."""
+        numbers = self._numbers()
+        displays = self._displays()
+        inline = self._inline()
+        formulas = reading_order([*displays, *inline], self._pieces, self._symbol)
+        return FoundPage(
+            tuple(formulas),
+            tuple(numbers),
+            tuple(_owner_of(number, formulas) for number in numbers),
+            self._symbol,
+        )
+
+    def _owners_of(self, ink: Ink, owners: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return for each piece of ink how likely it is text, inline, displayed, a number: (N, 4)."""
+        rows, columns = owners.shape[1:]
+        padded = np.zeros((rows, columns))
+        height, width = ink.shape
+        small = Image.fromarray(ink).resize(
+            (max(1, round(width / self._cell)), max(1, round(height / self._cell))), Image.Resampling.BOX
+        )
+        part = np.asarray(small)[:rows, :columns]
+        padded[: part.shape[0], : part.shape[1]] = part
+        padded[padded < 24] = 0.01
+        left, top, right, bottom = self._in_cells(self._pieces, rows, columns)
+        weights = _sum_in(padded, left, top, right, bottom)
+        return np.stack(
+            [
+                _sum_in(padded * plane, left, top, right, bottom) / np.maximum(weights, 1e-9)
+                for plane in owners
+            ],
+            1,
+        )
+
+    def _in_cells(self, boxes: Boxes, rows: int, columns: int) -> tuple[NDArray[np.int64], ...]:
+        left, top = (np.floor(boxes[:, side] / self._cell).astype(np.int64) for side in (0, 1))
+        right, bottom = (np.ceil(boxes[:, side] / self._cell).astype(np.int64) for side in (2, 3))
+        left, top = np.clip(left, 0, columns - 1), np.clip(top, 0, rows - 1)
+        return left, top, np.clip(right, left + 1, columns), np.clip(bottom, top + 1, rows)
+
+    def _heed(self, hints: GlyphHints) -> None:
+        """Let glyphs in fonts of formulas outvote the picture on whether their ink is text."""
+        centres_x = (self._pieces[:, 0] + self._pieces[:, 2]) / 2
+        centres_y = (self._pieces[:, 1] + self._pieces[:, 3]) / 2
+        order = np.argsort(hints.boxes[:, 0])
+        boxes, mathematical = hints.boxes[order], hints.mathematical[order]
+        widest = float((boxes[:, 2] - boxes[:, 0]).max(initial=0))
+        for index, (x, y) in enumerate(zip(centres_x, centres_y, strict=True)):
+            first, last = np.searchsorted(boxes[:, 0], [x - widest, x + 1])
+            near = boxes[first:last]
+            inside = (near[:, 2] >= x) & (near[:, 1] <= y) & (near[:, 3] >= y)
+            if inside.any() and mathematical[first:last][inside].all() and self._owners[index, 0] > 0.5:
+                lift = self._owners[index, 1:3]
+                self._owners[index, 1:3] = 0.7 * (lift + 0.01) / (lift.sum() + 0.02)
+                self._owners[index, 0] = 0.3
+
+    def _region_boxes(self, kind: int) -> tuple[Boxes, NDArray[np.float64]]:
+        """Return the boxes of the regions of a kind, in pixels of the page, and how sure they are."""
+        mask = self._class == kind
+        boxes, amounts = measure_pieces(mask)
+        if not len(boxes):
+            return boxes, np.zeros(0)
+        sums = _sum_in(np.where(mask, self._regions[kind], 0), *boxes.T)
+        scores = sums / np.maximum(_sum_in(mask.astype(np.float64), *boxes.T), 1)
+        kept = amounts >= 3
+        return np.rint(boxes[kept] * self._cell).astype(np.int64), scores[kept]
+
+    def _displays(self) -> list[Found]:
+        boxes, scores = self._region_boxes(KINDS.index(DISPLAYED) + 1)
+        boxes, scores = _join_rows(boxes, scores, self._symbol)
+        found: list[Found] = []
+        share = _covered(self._pieces, boxes, margin=self._cell)  # (pieces, regions)
+        for index in range(len(boxes)):
+            inside = share[:, index] > 0.5
+            theirs = inside & ~self._taken & (self._owners[:, 2] + self._owners[:, 1] > 0.35)
+            if not theirs.any():
+                continue
+            # Delimiters and signs that stick out of the region: their ink says whose it is.
+            hull = _hull(self._pieces[theirs])
+            near = _covered(self._pieces, np.array([hull]), margin=2 * self._symbol)[:, 0] > 0.99
+            theirs |= near & ~self._taken & (self._owners[:, 2] > 0.6)
+            hull = _hull(self._pieces[theirs])
+            # What lies wholly within the box is part of it, as a word between two formulas.
+            theirs |= (_covered(self._pieces, np.array([hull]), margin=1)[:, 0] > 0.9) & ~self._taken
+            self._taken |= theirs
+            score = float(scores[index] * self._owners[theirs, 1:3].sum(axis=1).mean())
+            if score >= _MIN_SCORE and hull[2] - hull[0] > 0.8 * self._symbol:
+                found.append(Found(DISPLAYED, hull, score))
+        return found
+
+    def _inline(self) -> list[Found]:
+        lines, scores = self._region_boxes(KINDS.index(INLINE) + 1)
+        wanted = ~self._taken & (self._owners[:, 1] + self._owners[:, 2] > 0.45)
+        lines, scores = _join_in_line(lines, scores, self._pieces[~self._taken & ~wanted], self._symbol)
+        if not len(lines):
+            return []
+        pieces = self._pieces
+        width = np.maximum(pieces[:, 2] - pieces[:, 0], 1)[:, None]
+        common = np.minimum(pieces[:, 2:3], lines[None, :, 2] + self._cell) - np.maximum(
+            pieces[:, 0:1], lines[None, :, 0] - self._cell
+        )
+        gap = np.maximum(pieces[:, 1:2], lines[None, :, 1]) - np.minimum(pieces[:, 3:4], lines[None, :, 3])
+        gap = np.maximum(gap, 0.0)
+        in_line = gap == 0
+        possible = (common >= 0.5 * width) & (gap <= _REACH * self._symbol)
+        possible &= (wanted[:, None] | (in_line & (self._owners[:, 1:2] > 0.25))) & ~self._taken[:, None]
+        cost = np.where(possible, gap + 0.1 * np.maximum(width - common, 0), np.inf)
+        nearest = cost.argmin(axis=1)
+        owned = np.isfinite(cost.min(axis=1))
+        found: list[Found] = []
+        for index in range(len(lines)):
+            theirs = owned & (nearest == index)
+            if not theirs.any():
+                continue
+            self._taken |= theirs
+            score = float(scores[index] * self._owners[theirs, 1:3].sum(axis=1).mean())
+            if score >= _MIN_SCORE:
+                found.append(Found(INLINE, _hull(pieces[theirs]), score))
+        return found
+
+    def _numbers(self) -> list[Found]:
+        boxes, scores = self._region_boxes(KINDS.index(NUMBER) + 1)
+        boxes, scores = _join_rows(boxes, scores, self._symbol, columns=1.5)
+        share = _covered(self._pieces, boxes, margin=self._cell)
+        found: list[Found] = []
+        for index in range(len(boxes)):
+            theirs = (share[:, index] > 0.5) & ~self._taken & (self._owners[:, 3] > 0.3)
+            if not theirs.any():
+                continue
+            hull = _hull(self._pieces[theirs])
+            score = float(scores[index] * self._owners[theirs, 3].mean())
+            if score >= _MIN_SCORE:
+                self._taken |= theirs
+                found.append(Found(NUMBER, hull, score))
+        return found
+
+
+def _is_ink(pieces: Boxes, symbol_px: float) -> NDArray[np.bool_]:
+    """Tell symbols from specks and from frames around half a page."""
+    width, height = pieces[:, 2] - pieces[:, 0], pieces[:, 3] - pieces[:, 1]
+    symbols: NDArray[np.bool_] = (np.maximum(width, height) >= max(1.0, 0.12 * symbol_px)) & (
+        height < 60 * symbol_px
+    )
+    return symbols
+
+
+def _sum_in(
+    values: NDArray[Any],
+    left: NDArray[np.int64],
+    top: NDArray[np.int64],
+    right: NDArray[np.int64],
+    bottom: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Sum values over boxes, by sums over all that lies above and to the left."""
+    sums = np.zeros((values.shape[0] + 1, values.shape[1] + 1))
+    np.cumsum(np.cumsum(values, axis=0, dtype=np.float64), axis=1, out=sums[1:, 1:])
+    total: NDArray[np.float64] = sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
+    return total
+
+
+def _covered(pieces: Boxes, boxes: Boxes, *, margin: float) -> NDArray[np.float64]:
+    """Return the share of each piece's box that lies in each box with a margin: (pieces, boxes)."""
+    size = np.maximum(pieces[:, 2:] - pieces[:, :2], 1).prod(axis=1)[:, None]
+    low = np.maximum(pieces[:, None, :2], boxes[None, :, :2] - margin)
+    high = np.minimum(pieces[:, None, 2:], boxes[None, :, 2:] + margin)
+    share: NDArray[np.float64] = np.maximum(high - low, 0).prod(axis=2) / size
+    return share
+
+
+def _hull(boxes: Boxes) -> Box:
+    left, top = boxes[:, :2].min(axis=0)
+    right, bottom = boxes[:, 2:].max(axis=0)
+    return int(left), int(top), int(right), int(bottom)
+
+
+def _join_rows(
+    boxes: Boxes, scores: NDArray[np.float64], symbol_px: float, *, columns: float = _JOINED_COLUMNS
+) -> tuple[Boxes, NDArray[np.float64]]:
+    """Join regions side by side that have most of their height in common, and such as lie in each other."""
+    items = [(tuple(map(int, box)), float(score)) for box, score in zip(boxes, scores, strict=True)]
+    joined = True
+    while joined:
+        joined = False
+        for first in range(len(items)):
+            for second in range(first + 1, len(items)):
+                (a, score_a), (b, score_b) = items[first], items[second]
+                rows = min(a[3], b[3]) - max(a[1], b[1])
+                gap = max(a[0], b[0]) - min(a[2], b[2])
+                lower = min(a[3] - a[1], b[3] - b[1])
+                if rows >= _JOINED_ROWS * lower and gap <= columns * symbol_px:
+                    hull = (min(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3]))
+                    items[first] = (hull, max(score_a, score_b))
+                    del items[second]
+                    joined = True
+                    break
+            if joined:
+                break
+    if not items:
+        return np.zeros((0, 4), np.int64), np.zeros(0)
+    return np.array([box for box, _ in items], np.int64), np.array([score for _, score in items])
+
+
+def _join_in_line(
+    lines: Boxes, scores: NDArray[np.float64], text: Boxes, symbol_px: float
+) -> tuple[Boxes, NDArray[np.float64]]:
+    """Join parts of inline formulas in one line with a narrow gap in which no text stands."""
+    kept: list[list[float]] = []
+    for index in np.argsort(lines[:, 0]):
+        box = [*map(float, lines[index]), float(scores[index])]
+        for other in reversed(kept[-60:]):
+            rows = min(other[3], box[3]) - max(other[1], box[1])
+            gap = box[0] - other[2]
+            if rows >= 0.5 * min(other[3] - other[1], box[3] - box[1]) and gap <= _JOINED_GAP * symbol_px:
+                between = (
+                    (text[:, 0] < box[0] + 1) & (text[:, 2] > other[2] - 1)
+                    & (text[:, 3] > other[1]) & (text[:, 1] < other[3])
+                )  # fmt: skip
+                if not between.any():
+                    other[:4] = [
+                        min(other[0], box[0]),
+                        min(other[1], box[1]),
+                        max(other[2], box[2]),
+                        max(other[3], box[3]),
+                    ]
+                    other[4] = max(other[4], box[4])
+                    break
+        else:
+            kept.append(box)
+    return np.array([item[:4] for item in kept], np.int64).reshape(-1, 4), np.array(
+        [item[4] for item in kept]
+    )
+
+
+def _owner_of(number: Found, formulas: Sequence[Found]) -> int:
+    """Return the display whose height a number stands in, the nearest one; -1 if there is none."""
+    middle = (number.box[1] + number.box[3]) / 2
+    best, distance = -1, math.inf
+    for index, formula in enumerate(formulas):
+        left, top, right, bottom = formula.box
+        slack = 0.3 * (number.box[3] - number.box[1])
+        if formula.kind == DISPLAYED and top - slack <= middle <= bottom + slack:
+            apart = max(number.box[0] - right, left - number.box[2], 0)
+            if apart < distance:
+                best, distance = index, apart
+    return best
+
+
+_GUTTER: Final = 1.8  # heights of small letters
+_LINE_GAP: Final = 1.0
+_MAX_CUTS: Final = 12
+
+
+def reading_order(found: list[Found], pieces: Boxes, symbol_px: float) -> list[Found]:
+    """Put formulas into the order in which the page is read: columns first, then lines.
+
+    The page is cut along its widest empty strips: between columns where there is a gutter, else between
+    lines; formulas of one block come line by line.
+    """
+    cell = max(1.0, symbol_px / 2)
+    if not found or not len(pieces):
+        return found
+    rows, columns = (int(pieces[:, side].max() / cell) + 2 for side in (3, 2))
+    filled = np.zeros((rows, columns), np.bool_)
+    for left, top, right, bottom in (pieces / cell).astype(np.int64):
+        filled[top : bottom + 1, left : right + 1] = True
+    ordered: list[Found] = []
+    _order(found, filled, (0, 0, columns, rows), cell, symbol_px, ordered, 0)
+    return ordered
+
+
+def _order(
+    found: list[Found],
+    filled: NDArray[np.bool_],
+    block: Box,
+    cell: float,
+    symbol_px: float,
+    ordered: list[Found],
+    depth: int,
+) -> None:
+    if len(found) > 1 and depth < _MAX_CUTS:
+        left, top, right, bottom = block
+        part = filled[top:bottom, left:right]
+        cut = _gutter(part, _GUTTER * symbol_px / cell)
+        if cut is not None:
+            edge = (left + cut) * cell
+            sides = (
+                [item for item in found if _middle(item, 0) < edge],
+                [item for item in found if _middle(item, 0) >= edge],
+            )
+            if all(sides):
+                for side, box in zip(
+                    sides, ((left, top, left + cut, bottom), (left + cut, top, right, bottom)), strict=True
+                ):
+                    _order(side, filled, box, cell, symbol_px, ordered, depth + 1)
+                return
+        cut = _widest_gap(_rows_with_ink(part), _LINE_GAP * symbol_px / cell)
+        if cut is not None:
+            edge = (top + cut) * cell
+            sides = (
+                [item for item in found if _middle(item, 1) < edge],
+                [item for item in found if _middle(item, 1) >= edge],
+            )
+            for side, box in zip(
+                sides, ((left, top, right, top + cut), (left, top + cut, right, bottom)), strict=True
+            ):
+                _order(side, filled, box, cell, symbol_px, ordered, depth + 1)
+            return
+    ordered += _by_lines(found, symbol_px)
+
+
+def _middle(item: Found, axis: int) -> float:
+    return (item.box[axis] + item.box[axis + 2]) / 2
+
+
+def _gutter(part: NDArray[np.bool_], least: float) -> int | None:
+    """Return the middle of an empty strip with much ink on both sides; None if there is none."""
+    share = part.mean(axis=0) if part.size else np.zeros(0)
+    cut = _widest_gap(share > 0.0, least)
+    if cut is None:
+        return None
+    inked = _rows_with_ink(part)
+    if part.shape[0] * least < 40:
+        return None
+    left, right = (_rows_with_ink(side)[inked].mean() for side in (part[:, :cut], part[:, cut:]))
+    return cut if min(left, right) > 0.4 and 0.2 < cut / part.shape[1] < 0.8 else None
+
+
+def _rows_with_ink(part: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    rows: NDArray[np.bool_] = np.asarray(part.any(axis=1))
+    return rows
+
+
+def _widest_gap(filled: NDArray[np.bool_], least: float) -> int | None:
+    """Return the middle of the widest empty run between filled ones; None if none is wide enough."""
+    places = np.flatnonzero(filled)
+    if len(places) < 2:
+        return None
+    gaps = np.diff(places) - 1
+    widest = int(gaps.argmax())
+    return int(places[widest] + 1 + gaps[widest] // 2) if gaps[widest] >= least else None
+
+
+def _by_lines(found: list[Found], symbol_px: float) -> list[Found]:
+    """Order formulas of one block: those of about one height are one line."""
+    lines: list[list[Found]] = []
+    for item in sorted(found, key=lambda item: _middle(item, 1)):
+        if lines and _middle(item, 1) - _middle(lines[-1][-1], 1) < 0.9 * symbol_px:
+            lines[-1].append(item)
+        else:
+            lines.append([item])
+    return [item for line in lines for item in sorted(line, key=lambda item: item.box[0])]

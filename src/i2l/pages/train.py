@@ -2,7 +2,7 @@
 
     python -m i2l.pages.train pages SOURCE... --into PAGES --count 3000     set pages with known formulas
     python -m i2l.pages.train train PAGES --into RUN --minutes 60           train; goes on where it was left
-    python -m i2l.pages.train export RUN --into MODEL                       write the ONNX that pages are read with
+    python -m i2l.pages.train export RUN --into MODEL                       write it as ONNX, to be used
 
 The network looks at ink in which letters are as high everywhere (`i2l.pages.find.SYMBOL_PX`) and says two
 things for every cell of two by two pixels. Its *region*: none, a line of an inline formula, a display, or an
@@ -11,10 +11,13 @@ display or number. It is small, so that an hour of one processor trains it and a
 """
 
 import argparse
+import io
+import itertools
 import json
 import math
 import random
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -22,7 +25,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageFilter
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -30,8 +33,19 @@ from i2l.errors import I2LError
 from i2l.files import atomic_write, write_checksums
 from i2l.images.ink import extract_ink
 from i2l.images.open import EmptyImageError
-from i2l.pages.corpus import DISPLAYED, INLINE, KINDS, TRAINING_CLASSES, make_pages, write_pages
-from i2l.pages.find import CELL_PX, DETECTOR_FILE, MULTIPLE_PX, NUM_CLASSES, SYMBOL_PX, measure_symbols
+from i2l.pages.corpus import TRAINING_CLASSES, make_pages, write_pages
+from i2l.pages.find import (
+    CELL_PX,
+    DETECTOR_FILE,
+    DISPLAYED,
+    INLINE,
+    KINDS,
+    MULTIPLE_PX,
+    NUM_CLASSES,
+    NUMBER,
+    SYMBOL_PX,
+    measure_symbols,
+)
 from i2l.rendering.camera import degrade
 from i2l.rendering.rasterize import PageImage
 from i2l.rendering.styles import Style
@@ -41,6 +55,7 @@ CROP_PX: Final = 512
 _WIDTHS: Final = (12, 24, 64, 96, 128)  # channels at strides 2, 4, 8, 16, 32
 _DEPTHS: Final = (1, 1, 3, 3, 2)
 _UNTOUCHED_SHARE: Final = 0.5  # of the crops, which stay as TeX drew them
+_LIST_EVERY: Final = 400  # crops, after which new pages are looked for
 _EMPTY_WEIGHT: Final = 0.15  # of a cell with neither ink nor formula in the loss
 _IDENTITY: Final = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
@@ -71,19 +86,27 @@ class DetectorNetwork(nn.Module):
         inputs = (1, *widths[:-1])
         self.downs = nn.ModuleList(
             nn.Sequential(
-                nn.Conv2d(before, width, 5 if before == 1 else 3, stride=2, padding=2 if before == 1 else 1, bias=False),
+                nn.Conv2d(
+                    before,
+                    width,
+                    5 if before == 1 else 3,
+                    stride=2,
+                    padding=2 if before == 1 else 1,
+                    bias=False,
+                ),
                 nn.BatchNorm2d(width),
                 nn.ReLU(),
                 *(Block(width, 1 if level < 2 else 2) for _ in range(depth)),
             )
             for level, (before, width, depth) in enumerate(zip(inputs, widths, depths, strict=True))
         )
-        self.sides = nn.ModuleList(nn.Conv2d(below, width, 1) for width, below in zip(widths, widths[1:], strict=False))
+        self.sides = nn.ModuleList(nn.Conv2d(below, width, 1) for width, below in itertools.pairwise(widths))
         self.ups = nn.ModuleList(Block(width, 1) for width in widths[:-1])
         self.head = nn.Conv2d(widths[0], 2 * NUM_CLASSES, 1)
 
     def forward(self, ink: Tensor) -> Tensor:
-        """Return the scores of the regions, then of the ink, for each cell."""  # (N, 1, H, W) --> (N, 8, H/2, W/2)
+        """Return the scores of the regions, then of the ink, for each cell."""
+        # (N, 1, H, W) --> (N, 8, H/2, W/2)
         seen: list[Tensor] = []
         for down in self.downs:
             ink = down(ink)
@@ -126,15 +149,20 @@ class PageCrops:
         Raises:
             I2LError: if there are none.
         """
+        self._folder = folder
         self._paths = sorted(folder.glob("*.json"))
         if not self._paths:
-            raise I2LError(f"There are no pages in {folder}; make them with: python -m i2l.pages.train pages.")
+            raise I2LError(
+                f"There are no pages in {folder}; make them with: python -m i2l.pages.train pages."
+            )
         self._source = random.Random(seed)
         self._sizes: dict[Path, float] = {}
 
     def __iter__(self) -> Iterator[Sample]:
-        """Yield crops without end."""
-        while True:
+        """Yield crops without end; pages may still be added meanwhile."""
+        for number in itertools.count(1):
+            if number % _LIST_EVERY == 0:
+                self._paths = sorted(self._folder.glob("*.json"))
             sample = self._draw(self._source.choice(self._paths))
             if sample is not None:
                 yield sample
@@ -161,8 +189,18 @@ class PageCrops:
             ink = 255 - page
         turn = math.radians(source.gauss(0, 0.5)) if source.random() < 0.3 else 0.0
         size = CROP_PX, CROP_PX
-        small = _turned(Image.fromarray(ink).resize(size, Image.Resampling.BOX if factor < 1 else Image.Resampling.BILINEAR), turn, Image.Resampling.BILINEAR)
-        kinds = _turned(Image.fromarray(_cut(classes, left, top, side, 0)).resize(size, Image.Resampling.NEAREST), turn, Image.Resampling.NEAREST)
+        small = _turned(
+            Image.fromarray(ink).resize(
+                size, Image.Resampling.BOX if factor < 1 else Image.Resampling.BILINEAR
+            ),
+            turn,
+            Image.Resampling.BILINEAR,
+        )
+        kinds = _turned(
+            Image.fromarray(_cut(classes, left, top, side, 0)).resize(size, Image.Resampling.NEAREST),
+            turn,
+            Image.Resampling.NEAREST,
+        )
         boxes = json.loads(path.read_text())["boxes"]
         scale = CROP_PX / side
         return Sample(small, _regions(boxes, left, top, scale, turn), _owners(small, kinds))
@@ -191,9 +229,9 @@ def _degrade(page: NDArray[np.uint8], source: random.Random) -> NDArray[np.uint8
     shape = page.shape
     if source.random() < 0.25:  # ink that ran, or was thin
         image = Image.fromarray(page)
-        from PIL import ImageFilter
-
-        page = np.asarray(image.filter(ImageFilter.MinFilter(3) if source.random() < 0.5 else ImageFilter.BoxBlur(1)))
+        page = np.asarray(
+            image.filter(ImageFilter.MinFilter(3) if source.random() < 0.5 else ImageFilter.BoxBlur(1))
+        )
     style = Style(
         ink=int(maybe(0.5, 0, 110, 0)),
         paper=int(maybe(0.5, 190, 255, 255)),
@@ -203,7 +241,8 @@ def _degrade(page: NDArray[np.uint8], source: random.Random) -> NDArray[np.uint8
         jpeg_quality=int(maybe(0.4, 25, 90, 0)),
     )
     drawn = degrade(PageImage(page, _IDENTITY), style).pixels
-    assert drawn is not None and drawn.shape == shape
+    assert drawn is not None
+    assert drawn.shape == shape
     if source.random() < 0.4:  # light from a side
         rows, columns = np.mgrid[-1 : 1 : shape[0] * 1j, -1 : 1 : shape[1] * 1j].astype(np.float32)
         angle, depth = source.uniform(0, 2 * math.pi), source.uniform(0.05, 0.3)
@@ -214,22 +253,30 @@ def _degrade(page: NDArray[np.uint8], source: random.Random) -> NDArray[np.uint8
     return drawn
 
 
-def _regions(boxes: list[dict[str, Any]], left: int, top: int, scale: float, turn: float) -> NDArray[np.uint8]:
+def _regions(
+    boxes: list[dict[str, Any]], left: int, top: int, scale: float, turn: float
+) -> NDArray[np.uint8]:
     """Draw the regions of formulas into cells; of inline ones only the height of small letters is drawn."""
     cells = CROP_PX // CELL_PX
     region = np.zeros((cells, cells), np.uint8)
     middle = CROP_PX / 2
-    for kind in (DISPLAYED, INLINE, "number"):
+    for kind in (DISPLAYED, INLINE, NUMBER):
         for box in boxes:
             if box["kind"] != kind:
                 continue
-            x0, y0, x1, y1 = ((value - start) * scale for value, start in zip(box["box"], (left, top, left, top), strict=True))
+            x0, y0, x1, y1 = (
+                (value - start) * scale
+                for value, start in zip(box["box"], (left, top, left, top), strict=True)
+            )
             if kind == INLINE:
                 y1 = (box["baseline_px"] - top) * scale
                 y0 = y1 - SYMBOL_PX
             if turn:
                 x, y = (x0 + x1) / 2 - middle, (y0 + y1) / 2 - middle
-                shift_x, shift_y = x * math.cos(turn) + y * math.sin(turn) - x, y * math.cos(turn) - x * math.sin(turn) - y
+                shift_x, shift_y = (
+                    x * math.cos(turn) + y * math.sin(turn) - x,
+                    y * math.cos(turn) - x * math.sin(turn) - y,
+                )
                 x0, x1, y0, y1 = x0 + shift_x, x1 + shift_x, y0 + shift_y, y1 + shift_y
             first, last = max(0, round(x0 / CELL_PX)), max(0, round(x1 / CELL_PX), round(x0 / CELL_PX) + 1)
             upper, lower = max(0, round(y0 / CELL_PX)), max(0, round(y1 / CELL_PX), round(y0 / CELL_PX) + 1)
@@ -242,18 +289,21 @@ def _owners(ink: NDArray[np.uint8], kinds: NDArray[np.uint8]) -> NDArray[np.uint
     cells = CROP_PX // CELL_PX
     amounts = np.stack(
         [
-            np.where(kinds == kind, ink, 0).reshape(cells, CELL_PX, cells, CELL_PX).sum(axis=(1, 3), dtype=np.int32)
+            np.where(kinds == kind, ink, 0)
+            .reshape(cells, CELL_PX, cells, CELL_PX)
+            .sum(axis=(1, 3), dtype=np.int32)
             for kind in range(NUM_CLASSES)
         ]
     )
     amounts[1:] *= 2  # the marks end where strokes are hard, so rims count as text
-    owners = amounts.argmax(axis=0).astype(np.uint8)
+    owners: NDArray[np.uint8] = amounts.argmax(axis=0).astype(np.uint8)
     owners[amounts.max(axis=0) < 60 * CELL_PX * CELL_PX] = 255
     return owners
 
 
 def detector_loss(scores: Tensor, region: Tensor, owner: Tensor) -> Tensor:
-    """Return the mean surprise of the two answers; empty paper counts little."""  # (N, 8, H, W), 2 x (N, H, W)
+    """Return the mean surprise of the two answers; empty paper counts little."""
+    # (N, 8, H, W), (N, H, W), (N, H, W) --> ()
     by_cell = functional.cross_entropy(scores[:, :NUM_CLASSES], region, reduction="none")
     weight = torch.where((region > 0) | (owner < 255), 1.0, _EMPTY_WEIGHT)
     regions = (by_cell * weight).sum() / weight.sum()
@@ -261,12 +311,14 @@ def detector_loss(scores: Tensor, region: Tensor, owner: Tensor) -> Tensor:
     return regions + owners
 
 
-def train(pages: Path, run: Path, *, minutes: float, batch: int, rate: float, device: str, seed: int = 0) -> None:
+def train(
+    pages: Path, run: Path, *, minutes: float, batch: int, rate: float, device: str, seed: int = 0
+) -> None:
     """Train for a time, and save the network every few minutes; an earlier run is gone on with.
 
     The rate of learning falls to nothing at the end of the time.
     """
-    network = DetectorNetwork().to(device, memory_format=torch.channels_last)
+    network = DetectorNetwork().to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimizer = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=1e-2)
     step = 0
     if (run / CHECKPOINT).is_file():
@@ -325,17 +377,21 @@ def export(run: Path, folder: Path) -> None:
     torch.manual_seed(0)
     ink = torch.rand(shape)
     folder.mkdir(parents=True, exist_ok=True)
-    with atomic_write(folder / DETECTOR_FILE, "wb") as file:
+    held = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the other exporter fixes the size of the page
         torch.onnx.export(
             answers,
             (ink,),
-            file,
+            held,  # type: ignore[arg-type]
             input_names=["ink"],
             output_names=["cells"],
             dynamic_axes={"ink": {2: "height", 3: "width"}, "cells": {2: "rows", 3: "columns"}},
             opset_version=17,
             dynamo=False,
         )
+    with atomic_write(folder / DETECTOR_FILE, "wb") as file:
+        file.write(held.getvalue())
     session = onnxruntime.InferenceSession(folder / DETECTOR_FILE, providers=["CPUExecutionProvider"])
     with torch.inference_mode():
         expected = answers(ink).numpy()
@@ -347,13 +403,17 @@ def export(run: Path, folder: Path) -> None:
 
 def main() -> None:
     """Set pages, train, or export."""
-    parser = argparse.ArgumentParser(prog="python -m i2l.pages.train", description="Make the detector of formulas.")
+    parser = argparse.ArgumentParser(
+        prog="python -m i2l.pages.train", description="Make the detector of formulas."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     pages = commands.add_parser("pages", help="set pages by TeX whose formulas are known")
     pages.add_argument("sources", nargs="+", type=Path, help="folders, files or archives of TeX sources")
     pages.add_argument("--into", type=Path, required=True, help="folder of the pages")
     pages.add_argument("--count", type=int, default=3000, help="how many")
-    pages.add_argument("--classes", default=",".join(TRAINING_CLASSES), help="document classes to choose from")
+    pages.add_argument(
+        "--classes", default=",".join(TRAINING_CLASSES), help="document classes to choose from"
+    )
     pages.add_argument("--seed", type=int, default=0)
     training = commands.add_parser("train", help="train the network")
     training.add_argument("pages", type=Path, help="folder of the pages")
@@ -370,7 +430,14 @@ def main() -> None:
         made = make_pages(options.sources, classes=options.classes.split(","), seed=options.seed)
         write_pages(made, options.into, options.count)
     elif options.command == "train":
-        train(options.pages, options.into, minutes=options.minutes, batch=options.batch, rate=options.rate, device=options.device)
+        train(
+            options.pages,
+            options.into,
+            minutes=options.minutes,
+            batch=options.batch,
+            rate=options.rate,
+            device=options.device,
+        )
     else:
         export(options.run, options.into)
 

@@ -1,0 +1,209 @@
+"""How well formulas are found and read on whole pages.
+
+    python -m benchmarks.pages set SOURCE --into PAGES [--dpi 200] [--count 60]     pages to be judged by
+    python -m benchmarks.pages find PAGES... [--photo]                              F1 of boxes
+    python -m benchmarks.pages read PAGES                                           expression rate, end to end
+    python -m benchmarks.pages speed PAGES                                          seconds of one page
+    python -m benchmarks.pages book FILE.pdf                                        memory and time of a long PDF
+    python -m benchmarks.pages sheet PAGES --into SHEET.png                         what was found, to look at
+
+SOURCE is prose in TeX that the detector was not trained with. A box counts as found if a box of the same kind
+overlaps it by the given share (intersection over union), each once. Of an inline formula that TeX broke over
+two lines each part counts. `--photo` turns every page by up to 3 degrees, gives it perspective, shadow, blur,
+noise and JPEG; the boxes it should find are those of the page as it was, seen through all of that.
+"""
+
+import argparse
+import io
+import json
+import math
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from i2l.pages.corpus import DISPLAYED, INLINE, TEST_CLASSES, make_pages, write_pages
+from i2l.pages.document import _apply, _homography, straighten
+from i2l.pages.find import DETECTOR_FOLDER, Detector
+
+SCORES = ((DISPLAYED, 0.5), (DISPLAYED, 0.8), (INLINE, 0.5), ("number", 0.5))
+
+
+def overlap(first, second):
+    """Intersection over union of two boxes."""
+    width = min(first[2], second[2]) - max(first[0], second[0])
+    height = min(first[3], second[3]) - max(first[1], second[1])
+    if width <= 0 or height <= 0:
+        return 0.0
+    areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (first, second)]
+    return width * height / (sum(areas) - width * height)
+
+
+def match(truth, found, least):
+    """Pair boxes, those that overlap most first; return the pairs of places."""
+    pairs = sorted(
+        ((overlap(a, b), i, j) for i, a in enumerate(truth) for j, b in enumerate(found)), reverse=True
+    )
+    taken: set[tuple[str, int]] = set()
+    matched = []
+    for share, i, j in pairs:
+        if share >= least and ("t", i) not in taken and ("f", j) not in taken:
+            taken |= {("t", i), ("f", j)}
+            matched.append((i, j))
+    return matched
+
+
+def pages_of(folder: Path) -> Iterator[tuple[Path, Image.Image, dict[str, Any]]]:
+    """Yield the pages of a folder."""
+    for path in sorted(folder.glob("*.json")):
+        yield path, Image.open(path.with_suffix(".png")), json.loads(path.read_text())
+
+
+def photograph(image: Image.Image, seed: int) -> tuple[Image.Image, np.ndarray]:
+    """Imitate a photograph or a scan of a page; return it, and the projection from the page to it."""
+    source = random.Random(seed)
+    width, height = image.size
+    margin = 0.04 * width
+    angle = math.radians(source.uniform(-3, 3))
+    middle = np.array([width / 2 + margin, height / 2 + margin])
+    corners = [(0, 0), (width, 0), (width, height), (0, height)]
+    lean = 0.02 * width
+    seen = []
+    for x, y in corners:
+        dx, dy = x + margin - middle[0], y + margin - middle[1]
+        seen.append(
+            (
+                middle[0] + dx * math.cos(angle) - dy * math.sin(angle) + source.uniform(-lean, lean),
+                middle[1] + dx * math.sin(angle) + dy * math.cos(angle) + source.uniform(-lean, lean),
+            )
+        )
+    to_photo = _homography(corners, seen)
+    size = int(width + 2 * margin), int(height + 2 * margin)
+    back = np.linalg.inv(to_photo)
+    back /= back[2, 2]
+    photo = image.convert("L").transform(
+        size, Image.Transform.PERSPECTIVE, tuple(back.ravel()[:8]), Image.Resampling.BICUBIC, fillcolor=255
+    )
+    pixels = np.asarray(photo).astype(np.float32)
+    rows, columns = np.mgrid[-1 : 1 : size[1] * 1j, -1 : 1 : size[0] * 1j].astype(np.float32)
+    light = source.uniform(0, 2 * math.pi)
+    shade = 1 - source.uniform(0.1, 0.35) * (1 + math.cos(light) * columns + math.sin(light) * rows) / 2
+    ink = source.uniform(10, 70)
+    pixels = (ink + pixels * (240 - ink) / 255) * shade
+    generator = np.random.default_rng(seed)
+    pixels += generator.normal(0, source.uniform(1, 6), pixels.shape)
+    from PIL import ImageFilter
+
+    photo = Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).filter(
+        ImageFilter.GaussianBlur(source.uniform(0.2, 0.9))
+    )
+    held = io.BytesIO()
+    photo.save(held, "JPEG", quality=source.randint(50, 90))
+    return Image.open(io.BytesIO(held.getvalue())), to_photo
+
+
+def moved(box, matrix):
+    """The box around a box after a projection."""
+    left, top, right, bottom = box
+    points = _apply(matrix, np.array([(left, top), (right, top), (right, bottom), (left, bottom)], float))
+    return (*points.min(axis=0), *points.max(axis=0))
+
+
+def find(folders, photo, detector) -> None:
+    """Print precision, recall and F1 of every kind."""
+    for folder in folders:
+        counts: dict[Any, list[int]] = defaultdict(lambda: [0, 0, 0])
+        looks: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+        pages = 0
+        for number, (_, image, about) in enumerate(pages_of(folder)):
+            matrix = np.eye(3)
+            if photo:
+                image, matrix = photograph(image, number)
+                picture = straighten(image)
+                image = picture.image
+                if picture.to_given is not None:
+                    matrix = np.linalg.inv(picture.to_given) @ matrix
+            found = detector.find(image)
+            pages += 1
+            for kind, least in SCORES:
+                truth = [moved(box["box"], matrix) for box in about["boxes"] if box["kind"] == kind]
+                mine = [f.box for f in (*found.formulas, *found.numbers) if f.kind == kind]
+                hits = len(match(truth, mine, least))
+                for place, value in enumerate((hits, len(truth), len(mine))):
+                    counts[kind, least][place] += value
+                    if (kind, least) == SCORES[0]:
+                        looks[about["look"].split()[0]][place] += value
+        print(f"{folder}  {pages} pages{', photographed' if photo else ''}")
+        for (kind, least), (hits, true, mine) in counts.items():
+            f1 = 2 * hits / max(true + mine, 1)
+            print(
+                f"  {kind} IoU {least}: F1 {f1:.3f}  precision {hits / max(mine, 1):.3f}  recall {hits / max(true, 1):.3f}  of {true}"
+            )
+        for look, (hits, true, mine) in sorted(looks.items()):
+            print(f"    displayed in {look}: F1 {2 * hits / max(true + mine, 1):.3f} of {true}")
+
+
+def sheet(folder, into, detector, count=6) -> None:
+    """Draw what was found (and what was missed, dashed below) on some pages, side by side."""
+    tiles = []
+    for _path, image, about in pages_of(folder):
+        found = detector.find(image)
+        shown = image.convert("RGB")
+        pen = ImageDraw.Draw(shown)
+        for box in about["boxes"]:
+            left, top, right, bottom = box["box"]
+            pen.rectangle((left - 3, top - 3, right + 2, bottom + 2), outline=(255, 190, 0))
+        for item in (*found.formulas, *found.numbers):
+            colour = {INLINE: (0, 0, 255), DISPLAYED: (255, 0, 0)}.get(item.kind, (0, 160, 0))
+            left, top, right, bottom = item.box
+            pen.rectangle((left - 1, top - 1, right, bottom), outline=colour, width=2)
+        shown.thumbnail((900, 1200))
+        tiles.append(shown)
+        if len(tiles) == count:
+            break
+    width = max(tile.width for tile in tiles)
+    height = max(tile.height for tile in tiles)
+    across = min(3, len(tiles))
+    rows = -(-len(tiles) // across)
+    whole = Image.new("RGB", (across * width, rows * height), (255, 255, 255))
+    for index, tile in enumerate(tiles):
+        whole.paste(tile, (index % across * width, index // across * height))
+    whole.save(into)
+
+
+def main() -> None:
+    """Run one of the measurements."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pages", description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    setting = commands.add_parser("set")
+    setting.add_argument("sources", nargs="+", type=Path)
+    setting.add_argument("--into", type=Path, required=True)
+    setting.add_argument("--dpi", type=int, default=200)
+    setting.add_argument("--count", type=int, default=60)
+    setting.add_argument("--seed", type=int, default=1)
+    setting.add_argument("--classes", default=",".join(TEST_CLASSES))
+    for name in ("find", "read", "speed", "sheet", "book"):
+        command = commands.add_parser(name)
+        command.add_argument("pages", nargs="+", type=Path)
+        command.add_argument("--detector", type=Path, default=DETECTOR_FOLDER)
+        command.add_argument("--photo", action="store_true")
+        command.add_argument("--into", type=Path, default=Path("sheet.png"))
+        command.add_argument("--count", type=int, default=6)
+    options = parser.parse_args()
+    if options.command == "set":
+        made = make_pages(
+            options.sources, classes=options.classes.split(","), seed=options.seed, dpi=options.dpi
+        )
+        write_pages(made, options.into, options.count)
+    elif options.command == "find":
+        find(options.pages, options.photo, Detector(options.detector))
+    elif options.command == "sheet":
+        sheet(options.pages[0], options.into, Detector(options.detector), options.count)
+
+
+if __name__ == "__main__":
+    main()
