@@ -720,7 +720,7 @@ def test_a_bad_file_is_explained_and_the_next_one_is_read(page, picture):
     assert "not an image" in page.locator("#notice").inner_text()
     assert page.locator("#result").is_hidden()
     transfer(page, "drop", b"%PDF-1.4", name="paper.pdf", mime="application/pdf")
-    page.get_by_text("This is a PDF").wait_for()
+    page.get_by_text("no PDF reader could open it").wait_for()
     transfer(page, "drop", png(FORMULA)[:80], name="broken.png")
     page.get_by_text("damaged").wait_for()
     choose(page, picture)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from i2l.images.open import ImageSource
     from i2l.inference.reading import Reading
 
+_PAGE_UNREAD = 0.35  # share of ink that was not read, above which a picture may be a page
+_PAGE_HEIGHT_PX = 600  # at the scale of the model, of a picture that was read with doubt: a dozen lines
 PROGRESS_FROM_IMAGES = 8  # with fewer there is no progress bar
 
 
@@ -136,10 +138,10 @@ def read(
             for kind in formats:
                 write_file(reading.latex, kind, out, name if len(sources) > 1 else None)
             if doubt := find_doubt(reading):
-                typer.echo(f"{name}: {doubt}", err=True)
+                typer.echo(f"{name}: {doubt}{_page_hint(name, reading)}", err=True)
         except I2LError as error:
             failed += 1
-            typer.echo(f"{name}: {error}", err=True)
+            typer.echo(f"{name}: {error}{_page_hint(name, error)}", err=True)
             text = json.dumps({"image": name, "error": str(error)}) if json_lines else ""
         printed.append(text)
         sys.stdout.write((_with_name(name, text) if named and not json_lines else text) + "\n")
@@ -150,6 +152,17 @@ def read(
         copy_text("\n".join(printed))
     if failed:
         raise typer.Exit(1)
+
+
+def _page_hint(name: str, found: "Reading | I2LError") -> str:
+    """Tell about whole pages where a picture is too large for one formula, or much of it was not read."""
+    from i2l.images.prepare import ImageTooLargeError
+
+    if isinstance(found, I2LError):
+        is_page = isinstance(found, ImageTooLargeError)
+    else:
+        is_page = found.unread > _PAGE_UNREAD or found.prepared.pixels.shape[0] > _PAGE_HEIGHT_PX
+    return f" If it is a whole page, read all formulas on it with: i2l page {name}" if is_page else ""
 
 
 def _find_images(names: list[str]) -> "list[tuple[str, ImageSource]]":

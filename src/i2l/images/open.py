@@ -154,7 +154,7 @@ def _decode(file: Any, name: str) -> Image.Image:  # noqa: ANN401 - a binary fil
     if not head:
         raise NotAnImageError(f"{name} is empty.")
     if head.startswith(b"%PDF"):
-        raise NotAnImageError(f"{name} is a PDF; give a picture of the formula, such as a screenshot.")
+        raise NotAnImageError(f"{name} is a PDF; read its pages with: i2l page {name}")
     with _explained(name):
         check_strips(file)
         Image.init()

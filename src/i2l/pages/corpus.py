@@ -184,7 +184,7 @@ _CLOSE_LEANING: Final = re.compile(r"\\end\s*\{(theorem|thm|lem|lemma|prop|propo
 _ENVIRONMENT: Final = re.compile(r"\\begin\s*\{([A-Za-z]+)\*?\}\s*(?:\[([^\]\n]*)\])?")
 _NAMES: Final = (
     "Theorem theorem thm; Lemma lemma lem; Proposition proposition prop; Corollary corollary cor; Proof proof"
-    " Definition definition defi defn; Example example eg; Remark remark; Exercise exercise; Problem problem"
+    "; Definition definition defi defn; Example example eg; Remark remark; Exercise exercise; Problem problem"
     "; Notation notation; Question question"
 )
 _NAMED: Final = {word: entry.split()[0] for entry in _NAMES.split(";") for word in entry.split()[1:]}

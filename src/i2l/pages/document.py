@@ -22,7 +22,7 @@ from PIL import Image
 
 from i2l.errors import I2LError, require_extra
 from i2l.images.open import MAX_FILE_BYTES, MAX_PIXELS, ImageError, NotAnImageError, open_image
-from i2l.pages.find import GlyphHints, PageInk, find_ink
+from i2l.pages.find import GlyphHints, PageInk, find_ink, symbol_height
 
 DPI: Final = 200.0  # at which the pages of a PDF are drawn
 MAX_PDF_BYTES: Final = 2 << 30
@@ -306,12 +306,14 @@ def straighten(image: Image.Image) -> PagePicture:
     quarter = _quarter_turn(ink)
     size = np.array(small.size[::-1] if quarter % 2 else small.size, np.float64)
     turn = _quarter_matrix(quarter, small.size)
-    points = _line_points(_turned_boxes(ink.pieces, turn), ink.symbol_px)
-    angle, gain = _slope(points, ink.symbol_px, 0.0, _MAX_ANGLE_DEG)
+    upright = _turned_boxes(ink.pieces, turn)
+    symbol_px = symbol_height(upright) or ink.symbol_px
+    points = _line_points(upright, symbol_px)
+    angle, gain = _slope(points, symbol_px, 0.0, _MAX_ANGLE_DEG)
     if gain < _LEAST_GAIN or abs(angle) < _LEAST_ANGLE_DEG:
         angle = 0.0
     level = _rotation(math.radians(angle), size / 2)
-    keystone = _keystone(_apply(np.linalg.inv(level), points), size, ink.symbol_px)
+    keystone = _keystone(_apply(np.linalg.inv(level), points), size, symbol_px)
     if not quarter and not angle and keystone is None:
         return PagePicture(image, image.size)
     to_small = turn @ level @ (keystone if keystone is not None else np.eye(3))
@@ -372,18 +374,22 @@ def _quarter_turn(ink: PageInk) -> int:
     swapped = boxes[:, [1, 0, 3, 2]]
 
     def lines(given: NDArray[np.float64]) -> float:
-        points = _line_points(given, ink.symbol_px)
-        angle, _ = _slope(points, ink.symbol_px, 0.0, _MAX_ANGLE_DEG)
-        return _sharpness(points, angle, ink.symbol_px) / max(len(points), 1) ** 2 if len(points) else 0.0
+        symbol_px = symbol_height(given) or ink.symbol_px
+        points = _line_points(given, symbol_px)
+        if not len(points):
+            return 0.0
+        angle, _ = _slope(points, symbol_px, 0.0, _MAX_ANGLE_DEG)
+        # Sharpness grows with the share of all letters that a row has, and falls with the number of rows.
+        return (
+            _sharpness(points, angle, symbol_px) / len(points) ** 2 * float(np.ptp(points[:, 1])) / symbol_px
+        )
 
-    extent = boxes[:, 2:].max(axis=0)
-    level, upright = lines(boxes) * extent[1], lines(swapped) * extent[0]
-    quarters = (1, 3) if upright > _QUARTER_GAIN * level else (0, 2)
+    quarters = (1, 3) if lines(swapped) > _QUARTER_GAIN * lines(boxes) else (0, 2)
     height, width = ink.ink.shape
-    shares = [
-        _ascender_share(_turned_boxes(ink.pieces, _quarter_matrix(turn, (width, height))), ink.symbol_px)
-        for turn in quarters
-    ]
+    shares = []
+    for turn in quarters:
+        upright = _turned_boxes(ink.pieces, _quarter_matrix(turn, (width, height)))
+        shares.append(_ascender_share(upright, symbol_height(upright) or ink.symbol_px))
     # Text on its head has more letters that hang below the line than such as stand above it.
     return quarters[1] if shares[1] > shares[0] + 0.2 else quarters[0]
 

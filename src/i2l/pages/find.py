@@ -97,10 +97,11 @@ def measure_symbols(ink: Ink) -> float | None:
         The height in pixels; None if there are not even a few pieces.
     """
     boxes, _ = measure_pieces(ink >= _DARK)
-    return _symbol_height(boxes)
+    return symbol_height(boxes)
 
 
-def _symbol_height(boxes: Boxes) -> float | None:
+def symbol_height(boxes: NDArray[Any]) -> float | None:
+    """Return the height of small letters from the boxes of pieces of ink; None if there are too few."""
     heights = boxes[:, 3] - boxes[:, 1]
     widths = boxes[:, 2] - boxes[:, 0]
     letters = heights[(heights >= 3) & (widths >= 2) & (widths < 12 * heights)]
@@ -120,7 +121,7 @@ def find_ink(image: Image.Image) -> PageInk | None:
     if np.count_nonzero(dark[:, 1:] & ~dark[:, :-1]) > 40 * _MAX_PIECES:
         return None  # grain all over
     pieces, _ = measure_pieces(dark)
-    symbol_px = _symbol_height(pieces)
+    symbol_px = symbol_height(pieces)
     if symbol_px is None or len(pieces) > _MAX_PIECES:
         return None
     return PageInk(ink, pieces, symbol_px)

@@ -336,7 +336,9 @@ def train(
         ink = torch.from_numpy(np.stack([sample.ink for sample in samples])).to(device)[:, None].float() / 255
         region = torch.from_numpy(np.stack([sample.region for sample in samples])).to(device).long()
         owner = torch.from_numpy(np.stack([sample.owner for sample in samples])).to(device).long()
-        loss = detector_loss(network(ink.contiguous(memory_format=torch.channels_last)), region, owner)
+        with torch.autocast(torch.device(device).type, torch.bfloat16):  # half the time, also on a processor
+            scores = network(ink.contiguous(memory_format=torch.channels_last))
+        loss = detector_loss(scores.float(), region, owner)
         if not math.isfinite(loss.item()):
             raise I2LError(f"The loss is {loss.item()} after {step} steps; start anew with a lower --rate.")
         optimizer.zero_grad()

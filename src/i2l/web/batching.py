@@ -284,7 +284,7 @@ def _answer(entry: _Waiting, result: dict[str, Any]) -> None:
         entry.answer.set_result(result)
 
 
-_OPTIONS = tuple(ReadOptions.model_fields)
+_SOURCES = frozenset({"src", "images"})  # of a request in JSON: these are the pictures, not options
 
 
 class ClientLeftError(Exception):
@@ -315,7 +315,7 @@ class ReadingService:
             ProblemError: if the server is busy, or it took too long.
             ClientLeftError: if the client has left.
         """
-        answers = await self._batcher.submit(images, {name: getattr(options, name) for name in _OPTIONS})
+        answers = await self._batcher.submit(images, options.model_dump(exclude=set(_SOURCES)))
         everything = asyncio.create_task(_until_all(answers))
         leaving = asyncio.create_task(_until_left(request))
         first: set[asyncio.Future[Any]] = {everything, leaving}
@@ -341,6 +341,8 @@ class ReadingService:
             self._metrics.images.labels(result["kind"]).inc()
             return ProblemError(result["kind"], result["detail"])
         self._metrics.images.labels("read").inc()
+        if "page" in result["reading"]:
+            return {"request_id": uuid.uuid4().hex, **result["reading"]}
         reading: dict[str, Any] = result["reading"]
         width, height = reading["size"]
         return {

@@ -18,7 +18,7 @@ from i2l.inference.model_folder import bundled_models
 from i2l.web import schemas
 from i2l.web.security import ProblemError, check_token
 from i2l.web.server_state import EXAMPLES, ServerState
-from i2l.web.uploads import declared_bytes, one_image, parse_json, read_body, several_images
+from i2l.web.uploads import declared_bytes, one_image, one_page, parse_json, read_body, several_images
 
 MAX_FORMULA_BYTES = 256_000
 BATCH_UPLOADS = 4  # a request with several images may be so many times as long as one image
@@ -72,7 +72,8 @@ def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def _body(model: type[schemas.ReadOptions], field: str, schema: dict[str, Any]) -> dict[str, Any]:
     """Describe the three ways to send an image: a form, JSON, or the file itself."""
-    options = schemas.ReadOptions.model_json_schema()["properties"]
+    given = schemas.PageOptions if model is schemas.PageRequest else schemas.ReadOptions
+    options = given.model_json_schema()["properties"]
     form = {
         "type": "object",
         "properties": {field: schema, **options},
@@ -83,6 +84,8 @@ def _body(model: type[schemas.ReadOptions], field: str, schema: dict[str, Any]) 
         "multipart/form-data": {"schema": form},
         "application/json": {"schema": model.model_json_schema()},
     }
+    if model is schemas.PageRequest:
+        content["application/pdf"] = {"schema": {"type": "string", "format": "binary", "minLength": 1}}
     if field == "file":
         content["image/png"] = {"schema": {"type": "string", "format": "binary", "minLength": 1}}
     return {"requestBody": {"required": True, "content": content}}
@@ -149,6 +152,26 @@ async def read_batch(request: Request, options: Options) -> Response:
     return JSONResponse(
         {"readings": [one.to_dict() if isinstance(one, ProblemError) else one for one in found]}
     )
+
+
+@api_router.post(
+    "/page",
+    response_model=schemas.PageModel,
+    responses=_problems(400, 408, 413, 415, 422, 500, 503, 504),
+    openapi_extra=_body(schemas.PageRequest, "file", _FILE),
+)
+async def read_page(request: Request, options: Annotated[schemas.PageOptions, Query()]) -> Response:
+    """Find and read every formula on a page: of a picture, a PDF, or a TIFF of many pages.
+
+    One page a request, so that progress can be shown: `page` says which, `num_pages` how many there are.
+    """
+    state = _state(request)
+    async with _uploaded(request, max_bytes=state.options.max_upload_bytes) as body:
+        file, options = await one_page(request, body, options)
+        (result,) = await state.service.read(request, [file], options)
+    if isinstance(result, ProblemError):
+        raise result
+    return JSONResponse(result)
 
 
 @api_router.post(

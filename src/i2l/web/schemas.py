@@ -53,6 +53,19 @@ class ReadRequest(ReadOptions):
     src: Source
 
 
+class PageOptions(ReadOptions):
+    """As in `i2l page`, one page at a time."""
+
+    page: int = Field(1, ge=1, le=100_000, description="Which page of a PDF or of a TIFF, from 1.")
+    read: bool = Field(True, description="Read the formulas too; else they are only found.")
+
+
+class PageRequest(PageOptions):
+    """The file of a page as JSON."""
+
+    src: Source
+
+
 class BatchRequest(ReadOptions):
     """Several images as JSON."""
 
@@ -172,6 +185,39 @@ class BatchResult(BaseModel):
     """A reading or a problem for each image, in order."""
 
     readings: list[ReadingModel | ProblemModel]
+
+
+class PageFormulaModel(BaseModel):
+    """A formula of a page. Boxes are left, top, right, bottom in pixels of the page."""
+
+    kind: Literal["displayed", "inline"]
+    box: list[float]
+    score: Probability = Field(description="How sure the detector is that it is a formula.")
+    latex: str = Field(description="Empty if it was not, or could not be, read.")
+    confidence: Probability = Field(description="That all of the LaTeX is right.")
+    number: str | None = Field(description="The equation number of a display, as printed.")
+    number_box: list[float] | None
+    corners: list[list[float]] | None = Field(description="Of the box, where the page lay askew.")
+    tokens: list[tuple[str, float, list[float] | None]] = Field(
+        description="Each token, how sure the model was of it, and where it is."
+    )
+    error: str | None = Field(description="Why it could not be read.")
+
+
+class PageModel(BaseModel):
+    """One page: its formulas in reading order, as in `i2l page`. No formulas are an empty list."""
+
+    request_id: str
+    page: int
+    num_pages: int = Field(description="Of the whole file.")
+    width: int
+    height: int
+    dpi: float | None = Field(description="At which the page of a PDF was drawn.")
+    method: Literal["picture", "picture and fonts"] = Field(description="How formulas were found.")
+    straightened: bool
+    formulas: list[PageFormulaModel]
+    seconds: float
+    picture: str | None = Field(description="The page of a PDF as it was drawn, as a data URL.")
 
 
 class FormulaRequest(BaseModel):

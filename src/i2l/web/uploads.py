@@ -14,19 +14,20 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
-from i2l.web.schemas import MAX_IMAGES, BatchRequest, ReadOptions, ReadRequest
+from i2l.web.schemas import MAX_IMAGES, BatchRequest, PageOptions, PageRequest, ReadOptions, ReadRequest
 from i2l.web.security import ProblemError
 
 _DATA_URL: Final = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,", re.ASCII)
 _FORM_OVERHEAD_BYTES: Final = 64 << 10
 _HEADS: Final = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM", b"II*\0", b"MM\0*")
 _ANOTHER_KIND: Final = {
-    b"%PDF": "This is a PDF; give a picture of the formula, such as a screenshot.",
+    b"%PDF": "This is a PDF; ask /api/page for the formulas on its pages.",
     b"<": "This is text (SVG or HTML?); give a picture of the formula, such as a screenshot.",
 }
 
 Content = TypeVar("Content", bound=BaseModel)
 Input = TypeVar("Input", bytes, str)
+Options = TypeVar("Options", bound=ReadOptions)
 
 
 class UploadBudget:
@@ -133,6 +134,32 @@ async def one_image(request: Request, body: bytes, query: ReadOptions) -> tuple[
     raise _unknown_kind(kind)
 
 
+async def one_page(request: Request, body: bytes, query: PageOptions) -> tuple[bytes, PageOptions]:
+    """Read the file of a request, a picture or a PDF, and its options.
+
+    Raises:
+        ProblemError: if there is no file in it, or an option is wrong.
+    """
+    kind = _content_type(request)
+    if kind == "application/json":
+        content = parse_json(body, PageRequest, query)
+        return _check_page(_decode_base64(content.src)), content
+    if kind == "multipart/form-data":
+        files, options = await _from_form(request, body, query)
+        if len(files) != 1:
+            raise ProblemError(
+                "invalid-request", f"Give one file, in the field 'file'; there are {len(files)}."
+            )
+        return _check_page(files[0]), options
+    if kind.startswith("image/") or kind in ("application/octet-stream", "application/pdf"):
+        return _check_page(body), query
+    raise _unknown_kind(kind)
+
+
+def _check_page(file: bytes) -> bytes:
+    return file if file.startswith(b"%PDF") else check_kind(file)
+
+
 async def several_images(
     request: Request, body: bytes, query: ReadOptions
 ) -> tuple[list[bytes | ProblemError], ReadOptions]:
@@ -208,21 +235,24 @@ def _validate(model: type[Content], content: dict[str, Any], *, strict: bool = F
 
 
 def _from_base64(source: str) -> bytes:
+    return check_kind(_decode_base64(source))
+
+
+def _decode_base64(source: str) -> bytes:
     if source.startswith(("http:", "https:", "file:")):
         raise ProblemError("invalid-request", "Addresses are not fetched; send the image itself, in base64.")
     found = _DATA_URL.match(source)
     try:
-        image = base64.b64decode(source[found.end() if found else 0 :], validate=True)
+        return base64.b64decode(source[found.end() if found else 0 :], validate=True)
     except (binascii.Error, ValueError) as error:
         raise ProblemError("malformed", f"The image is not in base64: {error}.") from error
-    return check_kind(image)
 
 
 class _InMemoryParser(MultiPartParser):
     spool_max_size = 1 << 40  # nothing of a request is written to the disk
 
 
-async def _from_form(request: Request, body: bytes, query: ReadOptions) -> tuple[list[bytes], ReadOptions]:
+async def _from_form(request: Request, body: bytes, query: Options) -> tuple[list[bytes], Options]:
     async def whole() -> AsyncGenerator[bytes, None]:
         yield body
 
@@ -238,7 +268,7 @@ async def _from_form(request: Request, body: bytes, query: ReadOptions) -> tuple
             fields.setdefault(name, []).append(value)
         else:
             fields[name] = value
-    return images, _validate(ReadOptions, fields)
+    return images, _validate(type(query), fields)
 
 
 def _too_large(max_bytes: int) -> ProblemError:

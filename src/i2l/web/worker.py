@@ -4,6 +4,7 @@ It knows nothing of HTTP. Files of strangers are decoded here and not in the ser
 does to a decoder, it does to a process that can be replaced.
 """
 
+import base64
 import io
 import json
 import logging
@@ -13,6 +14,7 @@ import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, BinaryIO, Final
 
 from PIL import Image
@@ -25,6 +27,8 @@ from i2l.images.prepare import ImageTooLargeError
 from i2l.inference.options import ReadingOptions
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
+from i2l.pages.document import PageError, PageFile
+from i2l.pages.reader import PageReader
 from i2l.web.connections import limit_logs
 from i2l.web.workers import pack_frame, receive_frame
 
@@ -57,7 +61,13 @@ class ReadingDesk:
             ModelError: if there is no such model, or it is broken.
         """
         self._reader = Reader.from_options(ReadingOptions(model=model, threads=threads))
+        self._threads = threads
         self._max_pixels = max_pixels
+
+    @cached_property
+    def _pages(self) -> PageReader:
+        """What reads pages; loaded when the first one comes."""
+        return PageReader(self._reader, threads=self._threads)
 
     def describe(self) -> dict[str, Any]:
         """Say which model this is."""
@@ -74,7 +84,10 @@ class ReadingDesk:
         """Read images; those with the same options go through the network together."""
         results: list[dict[str, Any]] = [{} for _ in items]
         groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-        for index, (_, options) in enumerate(items):
+        for index, (data, options) in enumerate(items):
+            if "page" in options:
+                results[index] = self._read_page(data, options)
+                continue
             groups[tuple(options[name] for name in ("beam", "n_best", "guard", "scale"))].append(index)
         for (beam, n_best, guard, scale), indices in groups.items():
             reader = self._reader.with_options(beam_width=max(beam, n_best), n_best=n_best, guard=guard)
@@ -83,6 +96,24 @@ class ReadingDesk:
             ):
                 results[index] = result
         return results
+
+    def _read_page(self, data: bytes, options: dict[str, Any]) -> dict[str, Any]:
+        """Find and read the formulas of one page of a file."""
+        try:
+            if not data.startswith(b"%PDF"):
+                check_image(data, max_pixels=self._max_pixels)
+            with PageFile(data) as file:
+                read = self._pages.read_page_of(file, options["page"], read=options["read"])
+                if read.error:
+                    return {"kind": "not-an-image", "detail": read.error}
+                content = read.to_dict() | {"num_pages": file.num_pages, "picture": None}
+                if file.is_pdf:
+                    content["picture"] = _data_url(file, options["page"])
+        except PageError as error:
+            return {"kind": "not-an-image", "detail": str(error)}
+        except Exception as error:
+            return _failure(error)
+        return {"reading": content}
 
     def _read_group(self, reader: Reader, items: list[Item], scale: float | None) -> list[dict[str, Any]]:
         results: list[dict[str, Any]] = [{} for _ in items]
@@ -109,6 +140,14 @@ class ReadingDesk:
                 else _failure(reading)
             )
         return results
+
+
+def _data_url(file: PageFile, number: int) -> str:
+    """Give a page of a PDF as it was drawn, since a browser cannot draw it."""
+    picture = file.page(number)
+    held = io.BytesIO()
+    (picture.given or picture.image).convert("L").save(held, "PNG")
+    return "data:image/png;base64," + base64.b64encode(held.getvalue()).decode()
 
 
 def check_image(data: bytes, *, max_pixels: int) -> None:

@@ -60,6 +60,11 @@ export const readImage = async (image, { signal, onBusy = () => {}, patient = fa
   }
 };
 
+// Finds the formulas of a page; a PDF comes with the page as it was drawn.
+export const askPage = (file, { page = 1, read = true, signal }) => ask(`api/page?page=${page}&read=${read}`, {
+  method: "POST", body: file, signal, headers: { "Content-Type": "application/octet-stream" },
+});
+
 export const latexOf = async (tokens) => (await ask("api/latex", {
   method: "POST", body: JSON.stringify({ tokens }), headers: { "Content-Type": "application/json" },
 })).latex;

@@ -6,6 +6,7 @@ import { byId, icon, make, pause } from "./dom.js";
 import { exportAs } from "./exports.js";
 import { loadFormats } from "./formats.js";
 import { canCapture, canPaste, captureScreen, filesOf, hasFiles, pasteImage, picturesOf } from "./intake.js";
+import { isPdf, leavesMuch, PageView } from "./pages.js";
 import * as past from "./past.js";
 import { Result } from "./result.js";
 import { tinted } from "./tone.js";
@@ -35,6 +36,25 @@ const batch = new Batch({
   failed: (error) => notify(error.message),
 });
 
+const pages = new PageView({ open: (part) => open(part, { name: current?.name, whole: current?.whole ?? current?.file }), failed: (error) => explain(error) });
+
+// Offers a picture that is too large, or mostly unread, as a page; gives whether there are formulas on it.
+const offerPage = async (file, { always = false } = {}) => {
+  const asked = current;
+  try {
+    if (!await pages.find(file) && !always) return false;
+  } catch (error) {
+    if (always && current === asked) explain(error);
+    return false;
+  }
+  if (current !== asked) return true;
+  result.wait(null);
+  notify(null);
+  view("pages");
+  pages.show();
+  return true;
+};
+
 const notify = (text, { retry = null, token = false } = {}) => {
   const notice = byId("notice");
   notice.hidden = !text;
@@ -53,7 +73,8 @@ const view = (name) => {
   byId("result").hidden = name !== "result";
   byId("batch").hidden = name !== "batch";
   byId("to-table").hidden = !(name === "result" && batch.size);
-  byId("past").hidden = name === "batch" || !byId("past").dataset.some;
+  if (name !== "pages") pages.hide();
+  byId("past").hidden = name === "batch" || name === "pages" || !byId("past").dataset.some;
 };
 
 // ---- pictures come in
@@ -76,6 +97,7 @@ const open = async (file, { name = "", whole = null, crop = false } = {}) => {
   notify(null);
   current = { file, name, whole, id: null, row: null };
   if (!whole) batch.clear();
+  if (isPdf(file)) { await offerPage(file, { always: true }); return; }
   view("result");
   byId("whole").hidden = !whole;
   const mine = current;
@@ -95,6 +117,7 @@ const read = async () => {
   try {
     const reading = await readImage(asked.file, { signal, onBusy: () => result.wait(say("busy")) });
     if (signal.aborted) return;
+    if (leavesMuch(reading) && !asked.whole && await offerPage(asked.file)) return;
     result.show(reading);
     asked.id = reading.request_id;
     keepFocus();
@@ -102,6 +125,7 @@ const read = async () => {
     await showPast();
   } catch (error) {
     if (signal.aborted) return;
+    if (error instanceof Refusal && PART_HELPS.has(error.kind) && !asked.whole && await offerPage(asked.file)) return;
     result.showNothing();
     explain(error);
   }

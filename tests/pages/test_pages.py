@@ -1,0 +1,390 @@
+"""Whole pages: boxes that are known, formulas that are found, and files of every kind."""
+
+import csv
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from benchmarks.pages import match, moved, overlap
+from i2l.errors import I2LError
+from i2l.files import find_damage
+from i2l.inference.options import ReadingOptions
+from i2l.pages.document import MAX_PAGES, PageError, PageFile, straighten
+from i2l.pages.find import DETECTOR_FILE, DETECTOR_FOLDER, DISPLAYED, INLINE, NUMBER, Found, reading_order
+from i2l.pages.output import print_pages
+from i2l.pages.reader import PageFormula, PageReader, PageReading, choose_pages, read_tasks
+
+needs_tex = pytest.mark.tex
+
+
+@pytest.fixture(scope="module")
+def reader():
+    return PageReader(threads=1)
+
+
+def only_finds(reader, source):
+    """Find the formulas of the first page of a file without reading them."""
+    with PageFile(source) as file:
+        return reader.read_page_of(file, 1, read=False)
+
+
+def blank_pdf(pages=1, width=595, height=842, content=""):
+    """A PDF by hand."""
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>"]
+    kids = " ".join(f"{3 + 2 * index} 0 R" for index in range(pages))
+    objects.append(f"<< /Type /Pages /Count {pages} /Kids [{kids}] >>")
+    for index in range(pages):
+        objects.append(
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {width} {height}] /Contents {4 + 2 * index} 0 R >>"
+        )
+        objects.append(f"<< /Length {len(content)} >>\nstream\n{content}\nendstream")
+    body = "%PDF-1.4\n"
+    places = []
+    for number, text in enumerate(objects, 1):
+        places.append(len(body))
+        body += f"{number} 0 obj\n{text}\nendobj\n"
+    table = "".join(f"{place:010d} 00000 n \n" for place in places)
+    head = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n"
+    tail = f"trailer << /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(body)}\n%%EOF\n"
+    return (body + head + table + tail).encode()
+
+
+def test_the_detector_in_the_box_is_whole_and_small():
+    assert (DETECTOR_FOLDER / DETECTOR_FILE).stat().st_size <= 8_000_000
+    assert find_damage(DETECTOR_FOLDER, [DETECTOR_FILE, "README.md"]) is None
+
+
+@needs_tex
+def test_marks_give_every_formula_its_own_ink(marked):
+    kinds = [box.kind for box in marked.boxes]
+    assert kinds.count(DISPLAYED) >= 3
+    assert kinds.count(NUMBER) >= kinds.count(DISPLAYED)
+    assert kinds.count(INLINE) >= 6
+    covered = np.zeros(marked.classes.shape, bool)
+    for box in marked.boxes:
+        left, top, right, bottom = box.box
+        part = marked.classes[top:bottom, left:right]
+        kind = [INLINE, DISPLAYED, NUMBER].index(box.kind) + 1
+        edges = (part[0], part[-1], part[:, 0], part[:, -1])
+        assert all((edge == kind).any() for edge in edges), "a box is as small as its ink"
+        covered[top:bottom, left:right] = True
+    assert not marked.classes[~covered].any()
+    integral = next(box for box in marked.boxes if "int" in box.latex and box.kind == DISPLAYED)
+    assert "R_{n}(x)" in integral.latex
+
+
+@needs_tex
+def test_formulas_are_found(marked, detector):
+    found = detector.find(Image.fromarray(marked.pixels))
+    truth = [box.box for box in marked.boxes if box.kind == DISPLAYED]
+    mine = [item.box for item in found.formulas if item.kind == DISPLAYED]
+    assert len(match(truth, mine, 0.5)) == len(truth) == len(mine)
+    heights = [item.box[1] for item in found.formulas if item.kind == DISPLAYED]
+    assert heights == sorted(heights)
+
+
+@needs_tex
+@pytest.mark.parametrize("turn", [90, 180, 270])
+def test_a_page_that_lies_or_stands_on_its_head_is_turned_upright(marked, turn):
+    page = Image.fromarray(marked.pixels)
+    turned = straighten(page.rotate(turn, expand=True))
+    assert turned.image.size == page.size
+    same = np.abs(np.asarray(turned.image).astype(int) - marked.pixels.astype(int))
+    assert same.mean() < 3
+
+
+@needs_tex
+@pytest.mark.parametrize("angle", [-4.0, 2.5])
+def test_a_page_that_leans_is_levelled_and_boxes_lie_on_the_given_picture(marked, reader, angle):
+    page = Image.fromarray(marked.pixels)
+    leaning = page.rotate(angle, Image.Resampling.BICUBIC, fillcolor=255)
+    read = reader.read_page(leaning, read=False)
+    assert read.straightened
+    cos, sin = np.cos(np.radians(angle)), np.sin(np.radians(angle))
+    x, y = page.width / 2, page.height / 2
+    matrix = np.array([[cos, sin, x - cos * x - sin * y], [-sin, cos, y + sin * x - cos * y], [0, 0, 1]])
+    truth = [moved(box.box, matrix) for box in marked.boxes if box.kind == DISPLAYED]
+    mine = [formula.box for formula in read.formulas if formula.kind == DISPLAYED]
+    assert len(match(truth, mine, 0.5)) >= len(truth) - 1
+    assert all(formula.corners is not None for formula in read.formulas)
+
+
+@needs_tex
+def test_a_straight_page_stays_as_it_is(marked):
+    page = Image.fromarray(marked.pixels)
+    assert straighten(page).image is page
+
+
+@needs_tex
+def test_pdf_says_by_which_way_formulas_were_found(pdf, reader):
+    read = only_finds(reader, pdf)
+    assert read.method == "picture and fonts"
+    assert read.dpi == 200
+    assert any(formula.kind == DISPLAYED for formula in read.formulas)
+
+
+@needs_tex
+@pytest.mark.slow
+def test_displays_and_their_numbers_are_read(pdf):
+    page = next(iter(PageReader(threads=1).read(pdf, pages="1")))
+    displays = [formula for formula in page.formulas if formula.kind == DISPLAYED]
+    assert any(r"\int_{a}^{x}" in formula.latex for formula in displays)
+    assert "(1)" in [formula.number for formula in displays]
+    token = next(token for formula in displays for token in formula.tokens if token.text == r"\int")
+    holder = next(formula for formula in displays if token in formula.tokens)
+    assert overlap(token.box, holder.box) > 0, "tokens lie on the page, in their formula"
+    again = PageReading.from_dict(json.loads(json.dumps(page.to_dict())))
+    assert (
+        again.to_dict() == json.loads(json.dumps(page.to_dict()))
+        or again.formulas[0].latex == page.formulas[0].latex
+    )
+
+
+def test_reading_order_goes_down_columns():
+    text = np.array([(x, y, x + 180, y + 8) for x in (20, 240) for y in range(20, 600, 20)], np.int64)
+    boxes = [(240, 100, 300, 108), (20, 300, 80, 308), (20, 60, 80, 68), (100, 300, 160, 308)]
+    found = [Found(INLINE, box, 1.0) for box in boxes]
+    ordered = [found.index(item) for item in reading_order(list(found), text, 8.0)]
+    assert ordered == [2, 1, 3, 0]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "pages"),
+    [(None, [1, 2, 3, 4]), ("2", [2]), ("1-3", [1, 2, 3]), ("3-", [3, 4]), ("-2", [1, 2]), ("4,1", [1, 4])],
+)
+def test_pages_are_chosen(wanted, pages):
+    assert choose_pages(wanted, 4) == pages
+
+
+@pytest.mark.parametrize("wanted", ["", "x", "1-2-3", "5-9", "0", "1,,2", "-"])
+def test_a_wrong_choice_of_pages_is_said(wanted):
+    with pytest.raises(PageError):
+        choose_pages(wanted, 4)
+
+
+def test_a_page_without_formulas_is_an_empty_result(reader, tmp_path):
+    path = tmp_path / "blank.pdf"
+    path.write_bytes(blank_pdf())
+    page = next(reader.read(path))
+    assert page.error is None
+    assert page.formulas == ()
+    assert reader.read_page(Image.new("RGB", (400, 600), "white")).formulas == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "empty"),
+        (b"%PDF-1.4", "damaged"),
+        (b"hello", "not an image"),
+        (blank_pdf(width=28_346, height=28_346), "m; cut out"),
+        (blank_pdf(pages=MAX_PAGES + 1, width=100, height=100), "the limit is 5,000"),
+    ],
+    ids=["empty", "damaged", "text", "ten metres", "too many pages"],
+)
+def test_what_cannot_be_read_is_said(content, said, reader):
+    with pytest.raises(PageError, match=said):  # noqa: PT012 - opening and drawing are two places
+        page = only_finds(reader, content)
+        raise PageError(page.error or "read")
+
+
+def test_an_encrypted_pdf_is_said():
+    content = blank_pdf().replace(
+        b"/Root 1 0 R",
+        b"/Root 1 0 R /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <"
+        + b"28" * 32
+        + b"> /U <"
+        + b"41" * 32
+        + b"> >> /ID [<"
+        + b"00" * 16
+        + b"> <"
+        + b"00" * 16
+        + b">]",
+    )
+    with pytest.raises(PageError, match="encrypted"):
+        PageFile(content)
+
+
+def test_folders_and_missing_files_are_said(tmp_path):
+    with pytest.raises(PageError, match="not a file"):
+        PageFile(tmp_path)
+    with pytest.raises(PageError, match="No such file"):
+        PageFile(tmp_path / "none.pdf")
+
+
+def test_a_tiff_has_pages(tmp_path, reader):
+    path = tmp_path / "two.tif"
+    Image.new("L", (80, 60), 255).save(path, save_all=True, append_images=[Image.new("L", (90, 60), 255)])
+    assert [(page.page, page.width) for page in reader.read(path)] == [(1, 80), (2, 90)]
+
+
+def hostile_files(pdf, number):
+    """Damaged, cut, doubled and nonsensical files, each from a seed."""
+    picture = io.BytesIO()
+    Image.effect_noise((200, 150), 80).save(picture, "PNG")
+    tiff = io.BytesIO()
+    Image.new("L", (80, 60), 255).save(tiff, "TIFF", save_all=True, append_images=[Image.new("L", (90, 60))])
+    seeds = [pdf, blank_pdf(2), blank_pdf(content="q " * 5000), picture.getvalue(), tiff.getvalue()]
+    numbers = [b"0", b"-1", b"99999999999", b"1e38", b"NaN", b"/Kids", b"<<", b">>", b"[", b"endobj"]
+    for index in range(number):
+        source = random.Random(index)
+        data = bytearray(seeds[index % len(seeds)])
+        for _ in range(source.randint(1, 12)):
+            place = source.randrange(len(data))
+            action = source.randrange(4)
+            if action == 0:
+                data[place] = source.randrange(256)
+            elif action == 1:
+                del data[place : place + source.randint(1, 200)]
+            elif action == 2:
+                data[place:place] = source.choice(numbers)
+            else:
+                data[place:place] = data[place : place + source.randint(1, 500)]
+            data = data or bytearray(b"%PDF-")
+        yield bytes(data)
+
+
+@needs_tex
+@pytest.mark.slow
+def test_three_hundred_hostile_files_are_read_or_refused_with_a_word(pdf, reader):
+    said = []
+    for content in hostile_files(pdf, 300):
+        try:
+            page = only_finds(reader, content)
+            said.append(page.error or "read")
+        except PageError as error:
+            said.append(str(error))
+    assert len(said) == 300
+    assert all(said)
+    assert 20 < said.count("read") < 290, "some are read and some are refused, or the damage is none"
+
+
+def page_reading(**changes):
+    formula = PageFormula("displayed", (10.0, 20.0, 110.0, 60.0), 0.98, r"=x<y\&\frac{1}{2}", 0.9, "(3)")
+    inline = PageFormula("inline", (10.0, 80.0, 30.0, 90.0), 0.9, "", 0.0, error="too large")
+    values = {"file": "a<b>.pdf", "page": 1, "width": 600, "height": 800, "dpi": 200.0, "method": "picture"}
+    page = PageReading(**values, straightened=False, formulas=(formula, inline), seconds=1.0)
+    return PageReading(**{**page.__dict__, **changes})
+
+
+def printed(kind, **changes):
+    held = io.StringIO()
+    print_pages([page_reading(**changes)], held, kind, name="a<b>.pdf", pictures="a.pages")
+    return held.getvalue()
+
+
+def test_what_was_read_is_written_in_each_format():
+    assert json.loads(printed("json"))["pages"][0]["formulas"][0]["number"] == "(3)"
+    assert "\\tag*{(3)}" in printed("markdown")
+    rows = list(csv.DictReader(io.StringIO(printed("csv"))))
+    assert rows[0]["latex"].startswith("'="), "a spreadsheet must not reckon with it"
+    assert (rows[0]["left"], rows[1]["error"]) == ("10.0", "too large")
+    html = printed("html")
+    assert "a&lt;b&gt;.pdf" in html
+    assert "<b>" not in html
+    assert 'data-latex="=x&lt;y' in html
+    assert "No formulas on this page" in printed("html", formulas=())
+    for kind in ("json", "markdown", "csv", "html"):
+        assert "could not" in printed(kind, error="This page could not be drawn.", formulas=())
+    with pytest.raises(I2LError, match="no format"):
+        printed("pdf")
+
+
+def run_page(*arguments, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "i2l", "page", *map(str, arguments), "--threads", "1"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ),
+        **options,
+    )
+
+
+@needs_tex
+@pytest.mark.slow
+def test_a_run_that_was_killed_goes_on_where_it_was(pdf, tmp_path):
+    book = tmp_path / "book.tif"
+    with PageFile(pdf) as file:
+        page = file.page(1).image
+    page = page.reduce(2)
+    page.save(book, save_all=True, append_images=[page, page])
+    out = tmp_path / "out"
+    process = run_page(book, "-o", out, "--format", "html")
+    first = out / "book.pages" / "00001.json"
+    for _ in range(2400):
+        if first.exists() or process.poll() is not None:
+            break
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert first.exists()
+    assert not (out / "book.html").exists()
+    stamp = first.stat().st_mtime_ns
+    again = run_page(book, "-o", out, "--format", "html")
+    _, said = again.communicate(timeout=300)
+    assert again.returncode == 0, said
+    assert "were read before" in said
+    assert first.stat().st_mtime_ns == stamp
+    assert (out / "book.html").read_text().count("<section") == 3
+    assert not list(out.rglob("*.partial"))
+
+
+@needs_tex
+@pytest.mark.slow
+def test_pages_side_by_side_are_the_same(pdf, tmp_path):
+    path = tmp_path / "paper.pdf"
+    path.write_bytes(pdf)
+    from i2l.pages.reader import plan_documents, tasks_of
+
+    results = []
+    for jobs in (1, 2):
+        plans = list(plan_documents([path, path], tmp_path / str(jobs), pages="1", settings={}))
+        tasks = [task for plan in plans for task in tasks_of(plan, pictures=False)]
+        read = dict(read_tasks(tasks, ReadingOptions(threads=1), jobs=jobs, tokens=False))
+        results.append([[formula.latex for formula in read[task].formulas] for task in tasks])
+    assert results[0] == results[1]
+    assert results[0][0] == results[0][1]
+
+
+def test_the_command_says_what_is_wrong_and_reads_the_rest(tmp_path):
+    (tmp_path / "blank.pdf").write_bytes(blank_pdf())
+    (tmp_path / "bad.pdf").write_bytes(b"%PDF-1.4 nothing")
+    process = run_page(tmp_path / "bad.pdf", tmp_path / "blank.pdf", "--format", "csv")
+    out, said = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "bad.pdf is damaged" in said
+    assert out.splitlines() == [
+        "file,page,formula,kind,number,left,top,right,bottom,score,confidence,latex,error"
+    ]
+
+
+def test_reading_a_page_as_one_formula_tells_about_pages(tmp_path):
+    page = np.full((1800, 1200), 255, np.uint8)
+    for top in range(60, 1740, 40):
+        for left in range(60, 1140, 30):
+            page[top : top + 16, left : left + 4] = 0
+            page[top : top + 4, left : left + 14] = 0
+    Image.fromarray(page).save(tmp_path / "page.png")
+    done = subprocess.run(
+        [sys.executable, "-m", "i2l", "read", "--no-check", str(tmp_path / "page.png")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "i2l page" in done.stderr
+
+
+def test_a_formula_is_found_without_torch_and_tex(tmp_path):
+    code = "import sys; import i2l.pages.reader; assert not {'torch', 'pypdfium2'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
