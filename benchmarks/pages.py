@@ -1,11 +1,12 @@
 """How well formulas are found and read on whole pages.
 
-    python -m benchmarks.pages set SOURCE --into PAGES [--dpi 200] [--count 60]     pages to be judged by
-    python -m benchmarks.pages find PAGES... [--photo]                              F1 of boxes
-    python -m benchmarks.pages read PAGES                                           expression rate, end to end
-    python -m benchmarks.pages speed PAGES                                          seconds of one page
-    python -m benchmarks.pages book FILE.pdf                                        memory and time of a long PDF
-    python -m benchmarks.pages sheet PAGES --into SHEET.png                         what was found, to look at
+    python -m benchmarks.pages set SOURCE --into PAGES [--dpi 200] [--count 60]    pages to be judged by
+    python -m benchmarks.pages find PAGES... [--photo]                             F1 of boxes
+    python -m benchmarks.pages fonts SOURCE [--count 60]                           the same in PDFs, by fonts
+    python -m benchmarks.pages read PAGES                                          expression rate, end to end
+    python -m benchmarks.pages speed PAGES                                         seconds of one page
+    python -m benchmarks.pages book PAGES [--count 300]                            memory, time of a long PDF
+    python -m benchmarks.pages sheet PAGES --into SHEET.png                        what was found, to look at
 
 SOURCE is prose in TeX that the detector was not trained with. A box counts as found if a box of the same kind
 overlaps it by the given share (intersection over union), each once. Of an inline formula that TeX broke over
@@ -15,25 +16,34 @@ noise and JPEG; the boxes it should find are those of the page as it was, seen t
 
 import argparse
 import io
+import itertools
 import json
 import math
 import random
+import resource
+import statistics
+import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageDraw
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFilter
 
-from i2l.pages.corpus import DISPLAYED, INLINE, TEST_CLASSES, make_pages, write_pages
-from i2l.pages.document import _apply, _homography, straighten
-from i2l.pages.find import DETECTOR_FOLDER, Detector
+from i2l.pages.corpus import TEST_CLASSES, make_documents, make_pages, mark_pages, write_pages
+from i2l.pages.document import PageFile, homography, project, straighten
+from i2l.pages.find import DETECTOR_FOLDER, DISPLAYED, INLINE, Detector
+from i2l.pages.reader import PageReader
 
 SCORES = ((DISPLAYED, 0.5), (DISPLAYED, 0.8), (INLINE, 0.5), ("number", 0.5))
 
 
-def overlap(first, second):
+Box = Sequence[float]
+
+
+def overlap(first: Box, second: Box) -> float:
     """Intersection over union of two boxes."""
     width = min(first[2], second[2]) - max(first[0], second[0])
     height = min(first[3], second[3]) - max(first[1], second[1])
@@ -43,7 +53,7 @@ def overlap(first, second):
     return width * height / (sum(areas) - width * height)
 
 
-def match(truth, found, least):
+def match(truth: Sequence[Box], found: Sequence[Box], least: float) -> list[tuple[int, int]]:
     """Pair boxes, those that overlap most first; return the pairs of places."""
     pairs = sorted(
         ((overlap(a, b), i, j) for i, a in enumerate(truth) for j, b in enumerate(found)), reverse=True
@@ -63,7 +73,7 @@ def pages_of(folder: Path) -> Iterator[tuple[Path, Image.Image, dict[str, Any]]]
         yield path, Image.open(path.with_suffix(".png")), json.loads(path.read_text())
 
 
-def photograph(image: Image.Image, seed: int) -> tuple[Image.Image, np.ndarray]:
+def photograph(image: Image.Image, seed: int) -> tuple[Image.Image, NDArray[np.float64]]:
     """Imitate a photograph or a scan of a page; return it, and the projection from the page to it."""
     source = random.Random(seed)
     width, height = image.size
@@ -81,7 +91,7 @@ def photograph(image: Image.Image, seed: int) -> tuple[Image.Image, np.ndarray]:
                 middle[1] + dx * math.sin(angle) + dy * math.cos(angle) + source.uniform(-lean, lean),
             )
         )
-    to_photo = _homography(corners, seen)
+    to_photo = homography(corners, seen)
     size = int(width + 2 * margin), int(height + 2 * margin)
     back = np.linalg.inv(to_photo)
     back /= back[2, 2]
@@ -96,8 +106,6 @@ def photograph(image: Image.Image, seed: int) -> tuple[Image.Image, np.ndarray]:
     pixels = (ink + pixels * (240 - ink) / 255) * shade
     generator = np.random.default_rng(seed)
     pixels += generator.normal(0, source.uniform(1, 6), pixels.shape)
-    from PIL import ImageFilter
-
     photo = Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).filter(
         ImageFilter.GaussianBlur(source.uniform(0.2, 0.9))
     )
@@ -106,28 +114,28 @@ def photograph(image: Image.Image, seed: int) -> tuple[Image.Image, np.ndarray]:
     return Image.open(io.BytesIO(held.getvalue())), to_photo
 
 
-def moved(box, matrix):
+def moved(box: Box, matrix: NDArray[np.float64]) -> Box:
     """The box around a box after a projection."""
     left, top, right, bottom = box
-    points = _apply(matrix, np.array([(left, top), (right, top), (right, bottom), (left, bottom)], float))
+    points = project(matrix, np.array([(left, top), (right, top), (right, bottom), (left, bottom)], float))
     return (*points.min(axis=0), *points.max(axis=0))
 
 
-def find(folders, photo, detector) -> None:
+def find(folders: Sequence[Path], photo: bool, detector: Detector) -> None:
     """Print precision, recall and F1 of every kind."""
     for folder in folders:
         counts: dict[Any, list[int]] = defaultdict(lambda: [0, 0, 0])
         looks: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
         pages = 0
-        for number, (_, image, about) in enumerate(pages_of(folder)):
-            matrix = np.eye(3)
+        for number, (_, page, about) in enumerate(pages_of(folder)):
+            matrix, straight = np.eye(3), page
             if photo:
-                image, matrix = photograph(image, number)
-                picture = straighten(image)
-                image = picture.image
+                taken, matrix = photograph(page, number)
+                picture = straighten(taken)
+                straight = picture.image
                 if picture.to_given is not None:
                     matrix = np.linalg.inv(picture.to_given) @ matrix
-            found = detector.find(image)
+            found = detector.find(straight)
             pages += 1
             for kind, least in SCORES:
                 truth = [moved(box["box"], matrix) for box in about["boxes"] if box["kind"] == kind]
@@ -140,15 +148,41 @@ def find(folders, photo, detector) -> None:
         print(f"{folder}  {pages} pages{', photographed' if photo else ''}")
         for (kind, least), (hits, true, mine) in counts.items():
             f1 = 2 * hits / max(true + mine, 1)
-            print(
-                f"  {kind} IoU {least}: F1 {f1:.3f}  precision {hits / max(mine, 1):.3f}  recall {hits / max(true, 1):.3f}  of {true}"
-            )
+            precision, recall = hits / max(mine, 1), hits / max(true, 1)
+            said = f"F1 {f1:.3f}  precision {precision:.3f}  recall {recall:.3f}"
+            print(f"  {kind} IoU {least}: {said}  of {true}")
         for look, (hits, true, mine) in sorted(looks.items()):
             print(f"    displayed in {look}: F1 {2 * hits / max(true + mine, 1):.3f} of {true}")
 
 
-def sheet(folder, into, detector, count=6) -> None:
-    """Draw what was found (and what was missed, dashed below) on some pages, side by side."""
+def fonts(sources: Sequence[Path], count: int, seed: int, detector: Detector) -> None:
+    """Print F1 on PDFs that were born digital, with and without what their fonts say."""
+    counts: dict[Any, list[int]] = defaultdict(lambda: [0, 0, 0])
+    pages = believed = 0
+    for document in make_documents(sources, classes=TEST_CLASSES, seed=seed):
+        marked = mark_pages(document.pdf, document.formulas, document.look, itertools.repeat(200))
+        with PageFile(document.pdf) as file:
+            for number, page in enumerate(marked, 1):
+                hints = file.page(number).hints
+                pages += 1
+                believed += hints is not None
+                for way, given in (("picture", None), ("picture and fonts", hints)):
+                    found = detector.find(Image.fromarray(page.pixels), given)
+                    for kind, least in SCORES:
+                        truth = [box.box for box in page.boxes if box.kind == kind]
+                        mine = [f.box for f in (*found.formulas, *found.numbers) if f.kind == kind]
+                        hits = len(match(truth, mine, least))
+                        for place, value in enumerate((hits, len(truth), len(mine))):
+                            counts[way, kind, least][place] += value
+        if pages >= count:
+            break
+    print(f"{pages} pages of PDFs, {believed} with fonts of formulas")
+    for (way, kind, least), (hits, true, mine) in sorted(counts.items()):
+        print(f"  {way}: {kind} IoU {least}: F1 {2 * hits / max(true + mine, 1):.3f} of {true}")
+
+
+def sheet(folder: Path, into: Path, detector: Detector, count: int) -> None:
+    """Draw what should be found (yellow) and what was (red, blue, green) on some pages, side by side."""
     tiles = []
     for _path, image, about in pages_of(folder):
         found = detector.find(image)
@@ -175,6 +209,70 @@ def sheet(folder, into, detector, count=6) -> None:
     whole.save(into)
 
 
+def read(folder: Path, detector: Path) -> None:
+    """Print the expression rate of the displays: found, read, and every symbol in its place."""
+    from i2l.evaluation.visual import compare_images, prepare_formula, visual_columns
+
+    reader = PageReader(detector=detector, tokens=False)
+    pairs, missed = [], 0
+    for _, image, about in pages_of(folder):
+        truth = [box for box in about["boxes"] if box["kind"] == DISPLAYED and box["whole"]]
+        found = [formula for formula in reader.read_page(image).formulas if formula.kind == DISPLAYED]
+        matched = match([box["box"] for box in truth], [formula.box for formula in found], 0.5)
+        missed += len(truth) - len(matched)
+        pairs += [
+            (
+                prepare_formula(truth[i]["latex"], canonical=True),
+                prepare_formula(found[j].latex, canonical=True),
+            )
+            for i, j in matched
+        ]
+    columns = visual_columns(compare_images(pairs))
+    right = int(columns["expression_right"].sum())
+    print(
+        f"{folder}: {right} of {len(pairs) + missed} displays right, {right / (len(pairs) + missed):.1%}"
+        f" ({missed} not found; of those found {right / max(len(pairs), 1):.1%})"
+    )
+
+
+def speed(folder: Path, detector: Path) -> None:
+    """Print the seconds of finding, and of finding and reading, for each page with 10 to 30 formulas."""
+    reader = PageReader(detector=detector)
+    finding, reading, formulas = [], [], []
+    for _, image, _ in pages_of(folder):
+        image.load()
+        found = reader.read_page(image, read=False)
+        if not 10 <= len(found.formulas) <= 30:
+            continue
+        finding.append(reader.read_page(image, read=False).seconds)
+        reading.append(reader.read_page(image).seconds)
+        formulas.append(len(found.formulas))
+        if len(finding) == 7:
+            break
+    print(
+        f"{folder}: finding {statistics.median(finding):.2f} s, finding and reading "
+        f"{statistics.median(reading):.2f} s for {statistics.mean(formulas):.0f} formulas"
+        f" (median of {len(finding)})"
+    )
+
+
+def book(folder: Path, detector: Path, count: int) -> None:
+    """Find the formulas of a long PDF made of pages; print the time of a page and the most memory."""
+    import tempfile
+
+    pages = [Image.open(path.with_suffix(".png")).convert("L") for path in sorted(folder.glob("*.json"))[:20]]
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "book.pdf"
+        many = [pages[index % len(pages)] for index in range(count)]
+        many[0].save(path, save_all=True, append_images=many[1:], resolution=200)
+        reader = PageReader(detector=detector)
+        started = time.perf_counter()
+        number = sum(1 for _ in reader.read(path, pages=f"1-{count}"))
+        seconds = time.perf_counter() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{number} pages, {seconds / number:.2f} s a page, at most {peak:.0f} MiB of memory")
+
+
 def main() -> None:
     """Run one of the measurements."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pages", description=__doc__.split("\n")[0])
@@ -186,7 +284,7 @@ def main() -> None:
     setting.add_argument("--count", type=int, default=60)
     setting.add_argument("--seed", type=int, default=1)
     setting.add_argument("--classes", default=",".join(TEST_CLASSES))
-    for name in ("find", "read", "speed", "sheet", "book"):
+    for name in ("find", "fonts", "read", "speed", "sheet", "book"):
         command = commands.add_parser(name)
         command.add_argument("pages", nargs="+", type=Path)
         command.add_argument("--detector", type=Path, default=DETECTOR_FOLDER)
@@ -201,6 +299,15 @@ def main() -> None:
         write_pages(made, options.into, options.count)
     elif options.command == "find":
         find(options.pages, options.photo, Detector(options.detector))
+    elif options.command == "read":
+        for folder in options.pages:
+            read(folder, options.detector)
+    elif options.command == "speed":
+        speed(options.pages[0], options.detector)
+    elif options.command == "book":
+        book(options.pages[0], options.detector, options.count)
+    elif options.command == "fonts":
+        fonts(options.pages, options.count, 1, Detector(options.detector))
     elif options.command == "sheet":
         sheet(options.pages[0], options.into, Detector(options.detector), options.count)
 

@@ -40,6 +40,8 @@ DPI_RANGE: Final = (80, 250)
 
 _RUN_CHARACTERS: Final = 14_000  # of one document: about five pages
 _MAX_FORMULA_CHARACTERS: Final = 900  # a longer display hardly ever fits a page
+_MIN_WORDS: Final = 150  # of a story
+_WORDS_PER_FORMULA: Final = 2.0
 _MARKED_RED: Final = 1  # red of every marked colour; green and blue count the formulas
 _NUMBER_KEY: Final = 65_535
 _CPU_S: Final = 40
@@ -121,9 +123,15 @@ def _stories_of(bundle: Bundle) -> Iterator[Story]:
         skipped = [match.span() for match in _SKIP.finditer(text)]
         meanings = Meanings(document, stand_ins() | given)
         _tell(story, text, document.body_start, skipped, meanings)
-        if sum(len(part.text) for part in story.parts) > 1000:
+        if _is_prose(story):
             yield story
     bundle.forget()
+
+
+def _is_prose(story: Story) -> bool:
+    """Tell prose with formulas in it from tables of symbols and from preambles."""
+    words = sum(len(_PLACE.sub(" ", part.text).split()) for part in story.parts)
+    return words >= _MIN_WORDS and words >= _WORDS_PER_FORMULA * len(story.formulas)
 
 
 def _tell(story: Story, text: str, start: int, skipped: list[tuple[int, int]], meanings: Meanings) -> None:
@@ -668,16 +676,21 @@ def _ink_boxes(
             yield box, height - piece[0].y * scale
 
 
-def make_pages(
-    sources: Sequence[Path], *, classes: Sequence[str], seed: int = 0, dpi: int | None = None
-) -> Iterator[MarkedPage]:
-    """Set the prose of TeX sources in pages of many looks, for as long as there are pages to take.
+class MarkedDocument(NamedTuple):
+    """A document whose formulas are marked, and what stands behind each mark, from 1."""
+
+    pdf: bytes
+    formulas: list[tuple[str, str]]  # environment, LaTeX
+    look: Look
+
+
+def make_documents(sources: Sequence[Path], *, classes: Sequence[str], seed: int) -> Iterator[MarkedDocument]:
+    """Set the prose of TeX sources in documents of many looks, without end.
 
     Args:
         sources: folders, files or archives of TeX sources.
         classes: the document classes to choose from.
         seed: of all choices.
-        dpi: resolution of all pages; by chance if None.
 
     Raises:
         I2LError: if there is no prose in the sources.
@@ -689,12 +702,6 @@ def make_pages(
             "There is no prose with formulas in these sources; name folders or archives of TeX files."
         )
     weights = [len(story.parts) for story in stories]
-
-    def draw_dpi() -> Iterator[int]:
-        while True:
-            low, high = DPI_RANGE
-            yield dpi or round(low * (high / low) ** source.random())
-
     while True:
         (story,) = source.choices(stories, weights)
         look = draw_look(source, classes)
@@ -702,8 +709,22 @@ def make_pages(
         text, _, marked = compose_document(story, first, look, source)
         result = run_pdflatex(text, trusted=False, cpu_s=_CPU_S)
         if result.pdf:
-            formulas = [story.formulas[number] for number in marked]
-            yield from mark_pages(result.pdf, formulas, look, draw_dpi())
+            yield MarkedDocument(result.pdf, [story.formulas[number] for number in marked], look)
+
+
+def make_pages(
+    sources: Sequence[Path], *, classes: Sequence[str], seed: int = 0, dpi: int | None = None
+) -> Iterator[MarkedPage]:
+    """Set the prose of TeX sources in pages, as `make_documents` does; of one resolution, or of any."""
+    source = random.Random(seed)
+
+    def draw_dpi() -> Iterator[int]:
+        while True:
+            low, high = DPI_RANGE
+            yield dpi or round(low * (high / low) ** source.random())
+
+    for document in make_documents(sources, classes=classes, seed=seed):
+        yield from mark_pages(document.pdf, document.formulas, document.look, draw_dpi())
 
 
 def write_pages(pages: Iterator[MarkedPage], folder: Path, count: int) -> None:

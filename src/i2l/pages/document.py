@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,8 @@ MAX_PAGE_PIXELS: Final = 25_000_000
 MIN_DPI: Final = 60.0  # below it nothing can be read: such a page is refused
 _POINTS_PER_INCH: Final = 72.0
 _METRES_PER_POINT: Final = 0.0254 / 72
-_MAX_GLYPHS: Final = 40_000  # of a page whose fonts are looked at
+_MIN_GLYPHS, _MAX_GLYPHS = 20, 40_000  # of a page whose fonts are looked at
+_MIN_MATH_LETTERS: Final = 1  # in fonts of formulas, for these to be believed
 
 Homography = NDArray[np.floating[Any]]  # 3 x 3, of columns and rows
 
@@ -193,7 +194,7 @@ class PageFile:
             bitmap = page.render(scale=dpi / _POINTS_PER_INCH, grayscale=True, may_draw_forms=False)
             image = Image.fromarray(np.asarray(bitmap.to_numpy()).copy())
             bitmap.close()
-            hints = _read_glyphs(page, image.size)
+            hints = _read_hints(page, image.size)
         except (pdfium.PdfiumError, ValueError, MemoryError) as error:
             raise PageError(f"Page {index + 1} of {self.name} cannot be drawn ({error}).") from error
         finally:
@@ -235,30 +236,60 @@ def _as_page_error(name: str) -> Iterator[None]:
 _MATH_FONTS: Final = re.compile(
     r"CMMI|CMSY|CMEX|CMBSY|CMMIB|MSAM|MSBM|EUFM|EUSM|EURM|EUEX|RSFS|LMMath|lmmi|lmsy|lmex|Math|MathJax|"
     r"KaTeX_(?:Size|AMS|Cali|Frak|Script)|^Symbol|txmi|txsy|txex|pxmi|pxsy|pxex|NewTXMI|NTXM|zpzcm|"
-    r"pplri7m|ptmri7m|futmi|fourier-m|esint|wasy|stmary|BBOLD|dsrom|MdSymbol|Euler|mathdes|kpmi|anttm",
+    r"pplri7m|ptmri7m|futmi|fourier-m|esint|wasy|stmary|BBOLD|dsrom|MdSymbol|Euler|mathdes|Kp--M|-M-|anttm",
     re.IGNORECASE,
 )
+_BOLD_FONTS: Final = re.compile(r"Bold|CMBX|LMRoman\d+-Bold|Black|-Bd", re.IGNORECASE)
 _FONT_NAME_BYTES: Final = 128
+# Beside a letter of a formula these belong to it too, though they are set in the font of the text.
+_SIGNS: Final = frozenset("0123456789()[]{}=+-<>|/!'\u2032\u2212\u00b1\u00d7\u00b7\u2264\u2265")
+_PAUSES: Final = frozenset(",;:.")
+_FUNCTIONS: Final = re.compile(
+    "(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|log|ln|lim|max|min|sup|inf|exp|det|dim|ker|deg|gcd|Pr|mod|tr|rank"
+)
+_WORD_GAP: Final = 0.5  # of the height of the type: wider gaps end a formula
+_LETTER_GAP: Final = 0.12  # between letters of one word
+_NAME_GAP: Final = 0.25  # between a name or letter and what it belongs to
+_PAUSE_GAP: Final = 0.26  # after a comma within a formula
+_PAIRS: Final = {")": "(", "]": "[", "}": "{"}
 
 
-def _read_glyphs(page: Any, size_px: tuple[int, int]) -> GlyphHints | None:  # noqa: ANN401 - of pdfium
-    """Read where the glyphs of a page are, and whether their fonts are those of formulas.
+class _Glyph(NamedTuple):
+    """A glyph of a PDF: what it says, the size of its type, and where it is on the picture."""
+
+    text: str
+    size_px: float
+    box: tuple[int, int, int, int]
+    mathematical: bool
+    bold: bool
+
+
+def _read_hints(page: Any, size_px: tuple[int, int]) -> GlyphHints | None:  # noqa: ANN401 - of pdfium
+    """Read where the glyphs of a page are, and which of them are parts of formulas by their fonts.
 
     Returns:
-        None if the page has no text of its own, as a scan has not, or none in such fonts.
+        None if the page has no text of its own, as a scan has not, or no letters in fonts of formulas.
     """
+    glyphs = _read_glyphs(page, size_px)
+    if sum(glyph.mathematical and glyph.text.isalpha() for glyph in glyphs) < _MIN_MATH_LETTERS:
+        return None
+    boxes = np.array([glyph.box for glyph in glyphs], np.float64).reshape(-1, 4)
+    return GlyphHints(boxes, np.array([glyph.mathematical for glyph in glyphs]), tuple(_runs(glyphs)))
+
+
+def _read_glyphs(page: Any, size_px: tuple[int, int]) -> list[_Glyph]:  # noqa: ANN401 - of pdfium
     raw = require_extra("pypdfium2.raw", "pages")
     text = raw.FPDFText_LoadPage(page)
+    glyphs: list[_Glyph] = []
     try:
         count = raw.FPDFText_CountChars(text)
-        if not 20 <= count <= _MAX_GLYPHS:
-            return None
+        if not _MIN_GLYPHS <= count <= _MAX_GLYPHS:
+            return []
         left, right, bottom, top = (ctypes.c_double() for _ in range(4))
         column, row = ctypes.c_int(), ctypes.c_int()
         buffer, flags = ctypes.create_string_buffer(_FONT_NAME_BYTES), ctypes.c_int()
-        known: dict[bytes, bool] = {}
-        boxes: list[tuple[int, int, int, int]] = []
-        mathematical: list[bool] = []
+        known: dict[bytes, tuple[bool, bool]] = {}
+        scale = size_px[1] / max(raw.FPDF_GetPageHeightF(page), 1.0)
 
         def on_picture(x: float, y: float) -> tuple[int, int]:
             raw.FPDF_PageToDevice(page, 0, 0, *size_px, 0, x, y, ctypes.byref(column), ctypes.byref(row))
@@ -272,16 +303,104 @@ def _read_glyphs(page: Any, size_px: tuple[int, int]) -> GlyphHints | None:  # n
             raw.FPDFText_GetFontInfo(text, index, buffer, _FONT_NAME_BYTES, ctypes.byref(flags))
             name = buffer.value
             if name not in known:
-                known[name] = bool(_MATH_FONTS.search(name.decode("utf-8", "replace").rpartition("+")[2]))
+                plain = name.decode("utf-8", "replace").rpartition("+")[2]
+                known[name] = bool(_MATH_FONTS.search(plain)), bool(_BOLD_FONTS.search(plain))
             x0, y0 = on_picture(left.value, top.value)
             x1, y1 = on_picture(right.value, bottom.value)
-            boxes.append((min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)))
-            mathematical.append(known[name])
+            box = min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
+            code = raw.FPDFText_GetUnicode(text, index)
+            said = chr(code) if 32 < code < 0x110000 else ""
+            size = raw.FPDFText_GetFontSize(text, index) * scale
+            glyphs.append(_Glyph(said, max(size, 1.0), box, *known[name]))
     finally:
         raw.FPDFText_ClosePage(text)
-    if not any(known.values()):
-        return None
-    return GlyphHints(np.array(boxes, np.float64).reshape(-1, 4), np.array(mathematical, np.bool_))
+    return glyphs
+
+
+def _runs(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
+    """Find runs of glyphs that are formulas: letters in their fonts, with signs and digits beside them."""
+    taken = [glyph.mathematical for glyph in glyphs]
+    _take_words(glyphs, taken)
+    for order in (range(1, len(glyphs)), range(len(glyphs) - 2, -1, -1)):
+        step = 1 if order.step > 0 else -1
+        for index in order:
+            beside, glyph = index - step, glyphs[index]
+            if not taken[index] and taken[beside] and glyph.text in _SIGNS and glyph.text:
+                taken[index] = _are_neighbours(glyphs, index, beside, _WORD_GAP)
+    for index in range(1, len(glyphs) - 1):  # a comma between two parts of one formula
+        if glyphs[index].text in _PAUSES and taken[index - 1] and taken[index + 1] and not taken[index]:
+            taken[index] = _are_neighbours(glyphs, index, index + 1, _PAUSE_GAP)
+    run: list[_Glyph] = []
+    for index, glyph in enumerate(glyphs):
+        if run and not (taken[index] and _are_neighbours(glyphs, index - 1, index, _WORD_GAP)):
+            yield from _trimmed(run)
+            run = []
+        if taken[index]:
+            run.append(glyph)
+    yield from _trimmed(run)
+
+
+def _are_neighbours(glyphs: list[_Glyph], first: int, second: int, most: float) -> bool:
+    """Tell whether two glyphs stand beside each other in one line, with at most so wide a gap."""
+    a, b = glyphs[first].box, glyphs[second].box
+    size = max(glyphs[first].size_px, glyphs[second].size_px)
+    gap = max(a[0], b[0]) - min(a[2], b[2])
+    rise = max(a[1], b[1]) - min(a[3], b[3])
+    return gap <= most * size and rise <= 0.5 * size and abs(a[1] + a[3] - b[1] - b[3]) < 2.2 * size
+
+
+def _take_words(glyphs: list[_Glyph], taken: list[bool]) -> None:
+    """Count as part of formulas what stands in the font of the text, but is no word of it.
+
+    That is a name such as sin right beside a letter of a formula, a single letter beside one, and a single
+    bold letter among others that are not bold, as vectors are set.
+    """
+    start = 0
+    while start < len(glyphs):
+        end = start
+        while end < len(glyphs) and glyphs[end].text.isalpha() and not glyphs[end].mathematical:
+            if end > start and not _are_neighbours(glyphs, end - 1, end, _LETTER_GAP):
+                break
+            end += 1
+        if end > start:
+            word = "".join(glyph.text for glyph in glyphs[start:end])
+            before = start > 0 and taken[start - 1] and _are_neighbours(glyphs, start - 1, start, _NAME_GAP)
+            after = end < len(glyphs) and (taken[end] or glyphs[end].text == "(")
+            after = after and _are_neighbours(glyphs, end - 1, end, _NAME_GAP)
+            single = end - start == 1
+            around = [glyph.bold for glyph in (*glyphs[max(0, start - 2) : start], *glyphs[end : end + 2])]
+            vector = single and glyphs[start].bold and not any(around)
+            if vector or ((before or after) and (single or _FUNCTIONS.fullmatch(word))):
+                taken[start:end] = [True] * (end - start)
+        start = max(end, start + 1)
+
+
+def _trimmed(run: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
+    """Take brackets without their partners, and a pair around all of it, off a run; give its box."""
+    while run:
+        open_at: list[int] = []
+        alone: list[int] = []
+        closes: dict[int, int] = {}
+        for index, glyph in enumerate(run):
+            if glyph.text in _PAIRS.values():
+                open_at.append(index)
+            elif glyph.text in _PAIRS:
+                if open_at and run[open_at[-1]].text == _PAIRS[glyph.text]:
+                    closes[open_at.pop()] = index
+                else:
+                    alone.append(index)
+        alone += open_at
+        last = len(run) - 1
+        wrapped = closes.get(0) == last and not any(glyph.text in ",=+-" for glyph in run[1:last])
+        if 0 in alone or (wrapped and run[0].text == "("):
+            run = run[1:]
+        elif last in alone or run[-1].text in _PAUSES:
+            run = run[:-1]
+        else:
+            break
+    if any(glyph.mathematical or glyph.bold for glyph in run):
+        sides = list(zip(*(glyph.box for glyph in run), strict=True))
+        yield min(sides[0]), min(sides[1]), max(sides[2]), max(sides[3])
 
 
 # Making a page straight.
@@ -313,7 +432,7 @@ def straighten(image: Image.Image) -> PagePicture:
     if gain < _LEAST_GAIN or abs(angle) < _LEAST_ANGLE_DEG:
         angle = 0.0
     level = _rotation(math.radians(angle), size / 2)
-    keystone = _keystone(_apply(np.linalg.inv(level), points), size, symbol_px)
+    keystone = _keystone(project(np.linalg.inv(level), points), size, symbol_px)
     if not quarter and not angle and keystone is None:
         return PagePicture(image, image.size)
     to_small = turn @ level @ (keystone if keystone is not None else np.eye(3))
@@ -437,10 +556,10 @@ def _keystone(points: NDArray[np.float64], size: NDArray[np.float64], symbol_px:
         (0.0, upper - middle * first), (width, upper + middle * first),
         (width, lower + middle * last), (0.0, lower - middle * last),
     ]  # fmt: skip
-    return _homography(level, leaning)
+    return homography(level, leaning)
 
 
-def _homography(given: list[tuple[float, float]], wanted: list[tuple[float, float]]) -> Homography:
+def homography(given: list[tuple[float, float]], wanted: list[tuple[float, float]]) -> Homography:
     """Return the projection that takes four points to four others."""
     rows, values = [], []
     for (x, y), (u, v) in zip(given, wanted, strict=True):
@@ -472,13 +591,14 @@ def _turned_boxes(boxes: NDArray[np.int64], turn: Homography) -> NDArray[np.floa
     """Return boxes of the given page on the upright one, for whole quarter turns."""
     back = np.linalg.inv(turn)
     first, second = (
-        _apply(back, boxes[:, :2].astype(np.float64)),
-        _apply(back, boxes[:, 2:].astype(np.float64)),
+        project(back, boxes[:, :2].astype(np.float64)),
+        project(back, boxes[:, 2:].astype(np.float64)),
     )
     return np.concatenate([np.minimum(first, second), np.maximum(first, second)], axis=1)
 
 
-def _apply(matrix: Homography, points: NDArray[np.float64]) -> NDArray[np.float64]:
+def project(matrix: Homography, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return where points, (N, 2), lie after a projection."""
     projected = np.concatenate([points, np.ones((len(points), 1))], axis=1) @ matrix.T
     flat: NDArray[np.float64] = projected[:, :2] / projected[:, 2:]
     return flat
@@ -488,4 +608,4 @@ def corners_on(matrix: Homography, box: tuple[int, int, int, int]) -> list[tuple
     """Return where the corners of a box lie after a projection, clockwise from the upper left."""
     left, top, right, bottom = box
     points = np.array([(left, top), (right, top), (right, bottom), (left, bottom)], np.float64)
-    return [(float(x), float(y)) for x, y in _apply(matrix, points)]
+    return [(float(x), float(y)) for x, y in project(matrix, points)]

@@ -48,7 +48,12 @@ _REACH: Final = 2.2  # of an inline formula's scripts above and below its line
 _JOINED_GAP: Final = 0.45  # between parts of one inline formula
 _JOINED_ROWS: Final = 0.6  # share of the height that parts of one display have in common
 _JOINED_COLUMNS: Final = 5.0  # gap between such parts
+_NEXT_SIGN: Final = 2.5  # gap to the next sign in the row of a display
+_MAYBE_DISPLAY: Final = 0.15  # probability of a display, of an inline formula that has a row for itself
+_ROW_REACH: Final = 12.0  # how far text beside it is looked for
 _MIN_SCORE: Final = 0.5
+_SURE_BY_FONTS: Final = 0.95
+_SURE_BY_PICTURE: Final = 0.75  # for a formula of which the fonts show nothing
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels, half-open
 
@@ -67,7 +72,7 @@ class FoundPage:
 
     formulas: tuple[Found, ...] = ()
     numbers: tuple[Found, ...] = ()
-    number_of: tuple[int, ...] = ()  # for each number the formula it belongs to; -1: none
+    number_of: tuple[int, ...] = ()  # for each number the formula it belongs to
     symbol_px: float = 0.0  # height of small letters; 0 if there are none
 
 
@@ -85,6 +90,15 @@ class GlyphHints(NamedTuple):
 
     boxes: NDArray[np.float64]  # (N, 4)
     mathematical: NDArray[np.bool_]  # (N,)
+    runs: tuple[Box, ...] = ()  # of formulas, or of their parts in one line
+
+    def reduced(self, factor: int) -> "GlyphHints":
+        """Return the same for a picture that was made smaller."""
+        runs = [
+            (left // factor, top // factor, -(-right // factor), -(-bottom // factor))
+            for left, top, right, bottom in self.runs
+        ]
+        return GlyphHints(self.boxes / factor, self.mathematical, tuple(runs))
 
 
 def measure_symbols(ink: Ink) -> float | None:
@@ -166,7 +180,7 @@ class Detector:
         if page is None:
             return FoundPage()
         if hints is not None and reduced > 1:
-            hints = hints._replace(boxes=hints.boxes / reduced)
+            hints = hints.reduced(reduced)
         found = self.find_in(page, hints)
         return _enlarged(found, reduced) if reduced > 1 else found
 
@@ -226,21 +240,26 @@ class _Assembly:
         self._regions = cells[:NUM_CLASSES]
         self._class = self._regions.argmax(axis=0)
         self._owners = self._owners_of(page.ink, cells[NUM_CLASSES:])
+        self._hints = hints
         if hints is not None:
             self._heed(hints)
         self._taken = np.zeros(len(self._pieces), np.bool_)
+        self._display_boxes: list[Box] = []
 
     @cached_property
     def found(self) -> FoundPage:
         """All formulas and numbers."""
         numbers = self._numbers()
         displays = self._displays()
-        inline = self._inline()
+        self._display_boxes = [item.box for item in displays]
+        inline = self._inline() if self._hints is None else self._inline_runs(self._hints)
         formulas = reading_order([*displays, *inline], self._pieces, self._symbol)
+        owners = [_owner_of(number, formulas) for number in numbers]
+        owned = [(number, owner) for number, owner in zip(numbers, owners, strict=True) if owner >= 0]
         return FoundPage(
             tuple(formulas),
-            tuple(numbers),
-            tuple(_owner_of(number, formulas) for number in numbers),
+            tuple(number for number, _ in owned),  # one that no display has is a page's, or a list's
+            tuple(owner for _, owner in owned),
             self._symbol,
         )
 
@@ -312,7 +331,7 @@ class _Assembly:
             hull = _hull(self._pieces[theirs])
             near = _covered(self._pieces, np.array([hull]), margin=2 * self._symbol)[:, 0] > 0.99
             theirs |= near & ~self._taken & (self._owners[:, 2] > 0.6)
-            hull = _hull(self._pieces[theirs])
+            hull = self._lengthen(theirs)
             # What lies wholly within the box is part of it, as a word between two formulas.
             theirs |= (_covered(self._pieces, np.array([hull]), margin=1)[:, 0] > 0.9) & ~self._taken
             self._taken |= theirs
@@ -320,6 +339,31 @@ class _Assembly:
             if score >= _MIN_SCORE and hull[2] - hull[0] > 0.8 * self._symbol:
                 found.append(Found(DISPLAYED, hull, score))
         return found
+
+    def _lengthen(self, theirs: NDArray[np.bool_]) -> Box:
+        """Add what goes on in the rows of a display: no text stands beside one. Return the box of it all."""
+        while True:
+            left, top, right, bottom = hull = _hull(self._pieces[theirs])
+            pieces = self._pieces
+            middle = (pieces[:, 1] + pieces[:, 3]) / 2
+            gap = np.maximum(pieces[:, 0] - right, left - pieces[:, 2])
+            more = (middle >= top) & (middle <= bottom) & (gap <= _NEXT_SIGN * self._symbol)
+            more &= ~theirs & ~self._taken & (self._owners[:, 1] + self._owners[:, 2] > 0.5)
+            if not more.any():
+                return hull
+            theirs |= more
+
+    def _stands_alone(self, box: Box, region: NDArray[np.int64]) -> bool:
+        """Tell whether a formula that seems to be inline has a row for itself, and may be a display."""
+        rows, columns = self._class.shape
+        left, top, right, bottom = (int(side[0]) for side in self._in_cells(region[None], rows, columns))
+        if self._regions[KINDS.index(DISPLAYED) + 1, top:bottom, left:right].mean() < _MAYBE_DISPLAY:
+            return False
+        reach = _ROW_REACH * self._symbol
+        pieces = self._pieces
+        beside = (pieces[:, 3] > region[1]) & (pieces[:, 1] < region[3])
+        beside &= (pieces[:, 2] > box[0] - reach) & (pieces[:, 0] < box[2] + reach)
+        return not (beside & (self._owners[:, 0] > 0.5)).any()
 
     def _inline(self) -> list[Found]:
         lines, scores = self._region_boxes(KINDS.index(INLINE) + 1)
@@ -348,8 +392,34 @@ class _Assembly:
             self._taken |= theirs
             score = float(scores[index] * self._owners[theirs, 1:3].sum(axis=1).mean())
             if score >= _MIN_SCORE:
-                found.append(Found(INLINE, _hull(pieces[theirs]), score))
+                hull = _hull(pieces[theirs])
+                kind = DISPLAYED if self._stands_alone(hull, lines[index]) else INLINE
+                found.append(Found(kind, hull, score))
         return found
+
+    def _inline_runs(self, hints: GlyphHints) -> list[Found]:
+        """Return the inline formulas that the fonts of a PDF show, joined where the picture says so."""
+        seen = self._inline()
+        boxes = np.array([box for box in hints.runs if not self._in_display(box)], np.int64).reshape(-1, 4)
+        joined: set[int] = set()
+        found: list[Found] = []
+        for item in seen:
+            inside = np.flatnonzero(_covered(boxes, np.array([item.box]), margin=self._cell)[:, 0] > 0.6)
+            if len(inside) > 1 or (not len(inside) and item.score >= _SURE_BY_PICTURE):
+                found.append(item)
+                joined |= set(inside.tolist())
+        share = _covered(self._pieces, boxes, margin=1.0)
+        for index in range(len(boxes)):
+            theirs = share[:, index] > 0.5
+            if index not in joined and theirs.any():
+                found.append(Found(INLINE, _hull(self._pieces[theirs]), _SURE_BY_FONTS))
+        return found
+
+    def _in_display(self, box: Box) -> bool:
+        one = np.array([box], np.int64)
+        return bool(self._display_boxes) and bool(
+            (_covered(one, np.array(self._display_boxes), margin=2.0) > 0.5).any()
+        )
 
     def _numbers(self) -> list[Found]:
         boxes, scores = self._region_boxes(KINDS.index(NUMBER) + 1)

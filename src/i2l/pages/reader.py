@@ -188,7 +188,7 @@ class PageReader:
         if ink is not None:
             hints = picture.hints
             if hints is not None and reduced > 1:
-                hints = hints._replace(boxes=hints.boxes / reduced)
+                hints = hints.reduced(reduced)
             found = self._detector.find_in(ink, hints)
             page = replace(page, formulas=self._formulas(picture, ink, found, reduced, read))
         return replace(page, seconds=time.perf_counter() - started)

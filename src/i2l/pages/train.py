@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from i2l.errors import I2LError
 from i2l.files import atomic_write, write_checksums
@@ -56,6 +57,7 @@ _WIDTHS: Final = (12, 24, 64, 96, 128)  # channels at strides 2, 4, 8, 16, 32
 _DEPTHS: Final = (1, 1, 3, 3, 2)
 _UNTOUCHED_SHARE: Final = 0.5  # of the crops, which stay as TeX drew them
 _LIST_EVERY: Final = 400  # crops, after which new pages are looked for
+_CLASS_WEIGHTS: Final = (1.0, 2.0, 1.0, 1.5)  # nothing or text, inline, displayed, number: some are rare
 _EMPTY_WEIGHT: Final = 0.15  # of a cell with neither ink nor formula in the loss
 _IDENTITY: Final = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
@@ -133,14 +135,14 @@ class _Probabilities(nn.Module):
 
 
 class Sample(NamedTuple):
-    """A crop of a page as the network sees it, and what every cell of it is."""
+    """A crop of a page as the network sees it, and what every cell of it is; bytes throughout."""
 
-    ink: NDArray[np.uint8]  # (H, W)
-    region: NDArray[np.uint8]  # (H/2, W/2)
-    owner: NDArray[np.uint8]  # (H/2, W/2): 0 text, else the kind from 1; 255 no ink
+    ink: Tensor  # (H, W)
+    region: Tensor  # (H/2, W/2)
+    owner: Tensor  # (H/2, W/2): 0 text, else the kind from 1; 255 no ink
 
 
-class PageCrops:
+class PageCrops(IterableDataset[Sample]):
     """Random crops of the pages in a folder, at the scale of the network, many of them degraded."""
 
     def __init__(self, folder: Path, seed: int) -> None:
@@ -160,6 +162,9 @@ class PageCrops:
 
     def __iter__(self) -> Iterator[Sample]:
         """Yield crops without end; pages may still be added meanwhile."""
+        worker = get_worker_info()
+        if worker is not None:
+            self._source = random.Random(worker.seed)
         for number in itertools.count(1):
             if number % _LIST_EVERY == 0:
                 self._paths = sorted(self._folder.glob("*.json"))
@@ -203,7 +208,8 @@ class PageCrops:
         )
         boxes = json.loads(path.read_text())["boxes"]
         scale = CROP_PX / side
-        return Sample(small, _regions(boxes, left, top, scale, turn), _owners(small, kinds))
+        made = small, _regions(boxes, left, top, scale, turn), _owners(small, kinds)
+        return Sample(*(torch.from_numpy(part.copy()) for part in made))
 
 
 def _cut(pixels: NDArray[np.uint8], left: int, top: int, side: int, paper: int) -> NDArray[np.uint8]:
@@ -305,14 +311,23 @@ def detector_loss(scores: Tensor, region: Tensor, owner: Tensor) -> Tensor:
     """Return the mean surprise of the two answers; empty paper counts little."""
     # (N, 8, H, W), (N, H, W), (N, H, W) --> ()
     by_cell = functional.cross_entropy(scores[:, :NUM_CLASSES], region, reduction="none")
-    weight = torch.where((region > 0) | (owner < 255), 1.0, _EMPTY_WEIGHT)
+    rare = scores.new_tensor(_CLASS_WEIGHTS)
+    weight = torch.where((region > 0) | (owner < 255), 1.0, _EMPTY_WEIGHT) * rare[region]
     regions = (by_cell * weight).sum() / weight.sum()
-    owners = functional.cross_entropy(scores[:, NUM_CLASSES:], owner, ignore_index=255)
+    owners = functional.cross_entropy(scores[:, NUM_CLASSES:], owner, rare, ignore_index=255)
     return regions + owners
 
 
 def train(
-    pages: Path, run: Path, *, minutes: float, batch: int, rate: float, device: str, seed: int = 0
+    pages: Path,
+    run: Path,
+    *,
+    minutes: float,
+    batch: int,
+    rate: float,
+    device: str,
+    workers: int = 0,
+    seed: int = 0,
 ) -> None:
     """Train for a time, and save the network every few minutes; an earlier run is gone on with.
 
@@ -326,16 +341,16 @@ def train(
         network.load_state_dict(saved["network"])
         optimizer.load_state_dict(saved["optimizer"])
         step = saved["step"]
-    crops = iter(PageCrops(pages, seed + step))
+    torch.manual_seed(seed + step)
+    crops = iter(DataLoader(PageCrops(pages, seed + step), batch, num_workers=workers))
     started = saved_at = said_at = time.monotonic()
     mean = 0.0
     while (done := (time.monotonic() - started) / 60 / minutes) < 1:
         for group in optimizer.param_groups:
             group["lr"] = rate * min(1.0, (step + 1) / 50) * max(0.02, 0.5 + 0.5 * math.cos(math.pi * done))
-        samples = [next(crops) for _ in range(batch)]
-        ink = torch.from_numpy(np.stack([sample.ink for sample in samples])).to(device)[:, None].float() / 255
-        region = torch.from_numpy(np.stack([sample.region for sample in samples])).to(device).long()
-        owner = torch.from_numpy(np.stack([sample.owner for sample in samples])).to(device).long()
+        sample = Sample(*(part.to(device) for part in next(crops)))
+        ink = sample.ink[:, None].float() / 255
+        region, owner = sample.region.long(), sample.owner.long()
         with torch.autocast(torch.device(device).type, torch.bfloat16):  # half the time, also on a processor
             scores = network(ink.contiguous(memory_format=torch.channels_last))
         loss = detector_loss(scores.float(), region, owner)
@@ -424,6 +439,7 @@ def main() -> None:
     training.add_argument("--batch", type=int, default=4, help="crops of a step")
     training.add_argument("--rate", type=float, default=4e-3, help="of learning")
     training.add_argument("--device", default="cpu")
+    training.add_argument("--workers", type=int, default=0, help="processes that cut crops; a GPU wants many")
     exporting = commands.add_parser("export", help="write the ONNX model")
     exporting.add_argument("run", type=Path, help="folder of the run")
     exporting.add_argument("--into", type=Path, required=True, help="folder of the model")
@@ -439,6 +455,7 @@ def main() -> None:
             batch=options.batch,
             rate=options.rate,
             device=options.device,
+            workers=options.workers,
         )
     else:
         export(options.run, options.into)
