@@ -38,6 +38,8 @@ NOT_RUN = {
     "i2l build --formulas lists/*.txt.xz": "a cluster; tests/dataset has a local one",
     "python -m benchmarks": "measures on data that is not ours to give; `make bench` runs what needs none",
     "npm": "fetches from a registry",
+    "i2l page": "needs papers and scans; tests/pages makes its own",
+    "python -m i2l.pages.train": "an hour on prose that is not ours to give; tests/pages trains for seconds",
     "i2l build --formulas train.txt --val val.txt --test test.txt": "the world is made with it",
     "i2l train --data data/90k --preset nopool --out runs/nopool": "the world is made with it",
     "i2l export runs/nopool": "the world is made with it",

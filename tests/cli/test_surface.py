@@ -72,7 +72,7 @@ def test_python_names():
 
 
 def test_the_list_of_what_is_stable_is_whole():
-    for name in ("read", "explain", "serve", "evaluate", "render", "normalize"):
+    for name in ("read", "explain", "serve", "page", "evaluate", "render", "normalize"):
         assert f"`i2l {name}`" in API
     for name in ("read", "explain"):
         for option in {word for word in options_of(COMMANDS[name]) if word.startswith("-")} - {

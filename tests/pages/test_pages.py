@@ -388,3 +388,23 @@ def test_reading_a_page_as_one_formula_tells_about_pages(tmp_path):
 def test_a_formula_is_found_without_torch_and_tex(tmp_path):
     code = "import sys; import i2l.pages.reader; assert not {'torch', 'pypdfium2'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+
+
+@needs_tex
+@pytest.mark.slow
+def test_the_detector_learns_goes_on_and_is_exported(story, marked, tmp_path, capsys):
+    from i2l.pages.corpus import write_pages
+    from i2l.pages.find import Detector
+    from i2l.pages.train import CHECKPOINT, export, train
+
+    write_pages(iter([marked] * 2), tmp_path / "pages", 2)
+    options = {"batch": 1, "rate": 1e-3, "device": "cpu"}
+    train(tmp_path / "pages", tmp_path / "run", minutes=0.05, **options)
+    size = (tmp_path / "run" / CHECKPOINT).stat().st_size
+    train(tmp_path / "pages", tmp_path / "run", minutes=0.02, **options)
+    assert (tmp_path / "run" / CHECKPOINT).stat().st_size == pytest.approx(size, rel=0.1)
+    export(tmp_path / "run", tmp_path / "model")
+    Detector(tmp_path / "model", threads=1).find(Image.fromarray(marked.pixels))
+    (tmp_path / "model" / DETECTOR_FILE).write_bytes(b"damaged")
+    with pytest.raises(I2LError, match="damaged"):
+        Detector(tmp_path / "model")

@@ -22,7 +22,7 @@ from i2l.cli.read import read
 from i2l.errors import I2LError
 
 PANELS: Final[dict[str, tuple[Callable[..., Any], ...]]] = {
-    "Read formulas": (read, page, explain, serve, convert, snip, watch),
+    "Read formulas": (read, explain, serve, page, convert, snip, watch),
     "Make and judge models": (
         *(extract, normalize, parts, compose, render, build),
         *(train, evaluate, calibrate, export),

@@ -25,14 +25,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, ImageFilter
+from PIL import Image, ImageDraw, ImageFilter
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from i2l.errors import I2LError
 from i2l.files import atomic_write, write_checksums
-from i2l.images.ink import extract_ink
+from i2l.images.ink import extract_ink, find_pieces
 from i2l.images.open import EmptyImageError
 from i2l.pages.corpus import TRAINING_CLASSES, make_pages, write_pages
 from i2l.pages.find import (
@@ -56,6 +56,7 @@ CROP_PX: Final = 512
 _WIDTHS: Final = (12, 24, 64, 96, 128)  # channels at strides 2, 4, 8, 16, 32
 _DEPTHS: Final = (1, 1, 3, 3, 2)
 _UNTOUCHED_SHARE: Final = 0.5  # of the crops, which stay as TeX drew them
+_FOREIGN_SHARE: Final = 0.12  # of the crops, whose words are made square characters
 _LIST_EVERY: Final = 400  # crops, after which new pages are looked for
 _CLASS_WEIGHTS: Final = (1.0, 2.0, 1.0, 1.5)  # nothing or text, inline, displayed, number: some are rare
 _EMPTY_WEIGHT: Final = 0.15  # of a cell with neither ink nor formula in the loss
@@ -180,11 +181,13 @@ class PageCrops(IterableDataset[Sample]):
             self._sizes[path] = measure_symbols(255 - pixels) or 0.0
         if not self._sizes[path]:
             return None
-        factor = SYMBOL_PX / self._sizes[path] * math.exp(source.gauss(0, 0.13))
+        factor = SYMBOL_PX / self._sizes[path] * math.exp(source.gauss(0, 0.16))
         side = math.ceil(CROP_PX / factor)
         top = source.randint(-side // 8, max(0, pixels.shape[0] - side + side // 8))
         left = source.randint(-side // 8, max(0, pixels.shape[1] - side + side // 8))
         page = _cut(pixels, left, top, side, 255)
+        if source.random() < _FOREIGN_SHARE:
+            page = _in_another_script(page, _cut(classes, left, top, side, 0), self._sizes[path], source)
         if source.random() >= _UNTOUCHED_SHARE:
             try:
                 ink = extract_ink(Image.fromarray(_degrade(page, source)))
@@ -210,6 +213,40 @@ class PageCrops(IterableDataset[Sample]):
         scale = CROP_PX / side
         made = small, _regions(boxes, left, top, scale, turn), _owners(small, kinds)
         return Sample(*(torch.from_numpy(part.copy()) for part in made))
+
+
+def _in_another_script(
+    page: NDArray[np.uint8], classes: NDArray[np.uint8], symbol_px: float, source: random.Random
+) -> NDArray[np.uint8]:
+    """Write the words of a page in square characters of a few strokes each, as Chinese and Japanese look.
+
+    The formulas stay. No such font is needed: what counts is that text may be dense and is not Latin.
+    """
+    kept = np.where(classes > 0, page, 255).astype(np.uint8)
+    text = Image.fromarray(np.where((classes == 0) & (page < 150), 255, 0).astype(np.uint8))
+    reach = max(3, 2 * round(0.35 * symbol_px) + 1)
+    words = find_pieces(np.asarray(text.filter(ImageFilter.MaxFilter(reach))) > 0)
+    image = Image.fromarray(kept)
+    pen = ImageDraw.Draw(image)
+    side = symbol_px * source.uniform(1.6, 2.1)
+    width = max(1, round(symbol_px * source.uniform(0.08, 0.2)))
+    signs = [[[source.random() for _ in range(4)] for _ in range(source.randint(3, 9))] for _ in range(60)]
+    for left, top, right, bottom in words.tolist():
+        if not 0.8 * symbol_px < bottom - top < 4 * symbol_px or right - left < 0.8 * symbol_px:
+            continue
+        middle = (top + bottom) / 2
+        count = max(1, round((right - left) / (1.1 * side)))
+        for number in range(count):
+            x, y = left + number * (right - left) / count, middle - side / 2
+            for a, b, c, d in source.choice(signs):
+                across = a < 0.45
+                end = (c, b) if across else (a, d) if a < 0.8 else (c, d)
+                pen.line(
+                    (x + b * side if not across else x, y + b * side, x + end[0] * side, y + end[1] * side),
+                    0,
+                    width,
+                )
+    return np.asarray(image)
 
 
 def _cut(pixels: NDArray[np.uint8], left: int, top: int, side: int, paper: int) -> NDArray[np.uint8]:
