@@ -54,6 +54,8 @@ def page(
 
         i2l page book.pdf --pages 20-60 --jobs 2 -o book
     """
+    import warnings
+
     from i2l.pages.output import SUFFIXES, print_pages
     from i2l.pages.reader import plan_documents, tasks_of
 
@@ -61,6 +63,7 @@ def page(
         raise I2LError(f"There is no format {output!r}; choose one of {', '.join(SUFFIXES)}.")
     if output == "html" and out is None:
         raise I2LError("HTML shows the pages, which are files beside it; say where with -o.")
+    warnings.filterwarnings("ignore", module="PIL")  # what Pillow remarks about a file is in our message
     kind = cast("PageFormat", output)
     options = ReadingOptions(model=model, beam_width=beam_width, threads=threads)
     settings = {"model": str(model or ""), "beam_width": beam_width, "tokens": tokens}

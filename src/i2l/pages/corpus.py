@@ -43,7 +43,7 @@ _MAX_FORMULA_CHARACTERS: Final = 900  # a longer display hardly ever fits a page
 _MIN_WORDS: Final = 150  # of a story
 _WORDS_PER_FORMULA: Final = 2.0
 _MARKED_RED: Final = 1  # red of every marked colour; green and blue count the formulas
-_NUMBER_KEY: Final = 65_535
+_NUMBER_KEY: Final = 0x3000  # more than a document has formulas; dark, as all marks are
 _CPU_S: Final = 40
 _SKIPPED: Final = (
     "figure|figure*|table|table*|tikzpicture|asy|asydef|tikzcd|tabular|tabular*|verbatim|lstlisting|minted"

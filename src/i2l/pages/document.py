@@ -251,6 +251,8 @@ _WORD_GAP: Final = 0.5  # of the height of the type: wider gaps end a formula
 _LETTER_GAP: Final = 0.12  # between letters of one word
 _NAME_GAP: Final = 0.25  # between a name or letter and what it belongs to
 _PAUSE_GAP: Final = 0.26  # after a comma within a formula
+_NUMBER: Final = re.compile(r"(?:[A-Z]\.?)?\d{1,3}(?:[.\-]\d{1,3}){0,3}[a-z]?'?")
+_NUMBER_GAP: Final = 1.5  # around an equation number
 _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
 
 
@@ -274,7 +276,8 @@ def _read_hints(page: Any, size_px: tuple[int, int]) -> GlyphHints | None:  # no
     if sum(glyph.mathematical and glyph.text.isalpha() for glyph in glyphs) < _MIN_MATH_LETTERS:
         return None
     boxes = np.array([glyph.box for glyph in glyphs], np.float64).reshape(-1, 4)
-    return GlyphHints(boxes, np.array([glyph.mathematical for glyph in glyphs]), tuple(_runs(glyphs)))
+    mathematical = np.array([glyph.mathematical for glyph in glyphs])
+    return GlyphHints(boxes, mathematical, tuple(_runs(glyphs)), tuple(_numbers(glyphs)))
 
 
 def _read_glyphs(page: Any, size_px: tuple[int, int]) -> list[_Glyph]:  # noqa: ANN401 - of pdfium
@@ -338,6 +341,24 @@ def _runs(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
         if taken[index]:
             run.append(glyph)
     yield from _trimmed(run)
+
+
+def _numbers(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
+    """Find what looks like an equation number: a short one in brackets, far from all else in its row."""
+    start = 0
+    for index, glyph in enumerate(glyphs):
+        if index == 0 or not _are_neighbours(glyphs, index - 1, index, _LETTER_GAP * 2):
+            start = index
+        if glyph.text != ")" or glyphs[start].text != "(":
+            continue
+        inside = "".join(one.text for one in glyphs[start + 1 : index])
+        if not _NUMBER.fullmatch(inside):
+            continue
+        before = start == 0 or not _are_neighbours(glyphs, start - 1, start, _NUMBER_GAP)
+        after = index + 1 == len(glyphs) or not _are_neighbours(glyphs, index, index + 1, _NUMBER_GAP)
+        if before and after:
+            sides = list(zip(*(one.box for one in glyphs[start : index + 1]), strict=True))
+            yield min(sides[0]), min(sides[1]), max(sides[2]), max(sides[3])
 
 
 def _are_neighbours(glyphs: list[_Glyph], first: int, second: int, most: float) -> bool:

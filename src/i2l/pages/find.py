@@ -91,14 +91,18 @@ class GlyphHints(NamedTuple):
     boxes: NDArray[np.float64]  # (N, 4)
     mathematical: NDArray[np.bool_]  # (N,)
     runs: tuple[Box, ...] = ()  # of formulas, or of their parts in one line
+    numbers: tuple[Box, ...] = ()  # that may be equation numbers
 
     def reduced(self, factor: int) -> "GlyphHints":
         """Return the same for a picture that was made smaller."""
-        runs = [
-            (left // factor, top // factor, -(-right // factor), -(-bottom // factor))
-            for left, top, right, bottom in self.runs
-        ]
-        return GlyphHints(self.boxes / factor, self.mathematical, tuple(runs))
+
+        def smaller(boxes: tuple[Box, ...]) -> tuple[Box, ...]:
+            return tuple(
+                (left // factor, top // factor, -(-right // factor), -(-bottom // factor))
+                for left, top, right, bottom in boxes
+            )
+
+        return GlyphHints(self.boxes / factor, self.mathematical, smaller(self.runs), smaller(self.numbers))
 
 
 def measure_symbols(ink: Ink) -> float | None:
@@ -329,7 +333,7 @@ class _Assembly:
                 continue
             # Delimiters and signs that stick out of the region: their ink says whose it is.
             hull = _hull(self._pieces[theirs])
-            near = _covered(self._pieces, np.array([hull]), margin=2 * self._symbol)[:, 0] > 0.99
+            near = _covered(self._pieces, np.array([hull]), margin=0.8 * self._symbol)[:, 0] > 0.99
             theirs |= near & ~self._taken & (self._owners[:, 2] > 0.6)
             hull = self._lengthen(theirs)
             # What lies wholly within the box is part of it, as a word between two formulas.
@@ -421,11 +425,24 @@ class _Assembly:
             (_covered(one, np.array(self._display_boxes), margin=2.0) > 0.5).any()
         )
 
+    def _numbers_by_fonts(self) -> list[Found]:
+        """Return what a PDF says to be numbers in brackets, apart from all else in their rows."""
+        found: list[Found] = []
+        if self._hints is None or not self._hints.numbers:
+            return found
+        share = _covered(self._pieces, np.array(self._hints.numbers, np.int64), margin=1.0)
+        for index in range(share.shape[1]):
+            theirs = share[:, index] > 0.5
+            if theirs.any():
+                self._taken |= theirs
+                found.append(Found(NUMBER, _hull(self._pieces[theirs]), _SURE_BY_FONTS))
+        return found
+
     def _numbers(self) -> list[Found]:
         boxes, scores = self._region_boxes(KINDS.index(NUMBER) + 1)
         boxes, scores = _join_rows(boxes, scores, self._symbol, columns=1.5)
         share = _covered(self._pieces, boxes, margin=self._cell)
-        found: list[Found] = []
+        found = self._numbers_by_fonts()
         for index in range(len(boxes)):
             theirs = (share[:, index] > 0.5) & ~self._taken & (self._owners[:, 3] > 0.3)
             if not theirs.any():
