@@ -47,10 +47,12 @@ _MAX_PIECES: Final = 60_000
 _REACH: Final = 2.2  # of an inline formula's scripts above and below its line
 _JOINED_GAP: Final = 0.45  # between parts of one inline formula
 _JOINED_ROWS: Final = 0.6  # share of the height that parts of one display have in common
-_JOINED_COLUMNS: Final = 5.0  # gap between such parts
-_NEXT_SIGN: Final = 2.5  # gap to the next sign in the row of a display
+_JOINED_COLUMNS: Final = 3.0  # gap between such parts
+_NEXT_SIGN: Final = 2.0  # gap to the next sign in the row of a display
 _MAYBE_DISPLAY: Final = 0.15  # probability of a display, of an inline formula that has a row for itself
 _ROW_REACH: Final = 12.0  # how far text beside it is looked for
+_ROWS_APART: Final = 3.2  # empty height between rows of a display; between two displays there is more
+_WORD_PIECES: Final = 3  # of text between rows, which part them
 _MIN_SCORE: Final = 0.5
 _SURE_BY_FONTS: Final = 0.95
 _SURE_BY_PICTURE: Final = 0.75  # for a formula of which the fonts show nothing
@@ -331,18 +333,46 @@ class _Assembly:
             theirs = inside & ~self._taken & (self._owners[:, 2] + self._owners[:, 1] > 0.35)
             if not theirs.any():
                 continue
-            # Delimiters and signs that stick out of the region: their ink says whose it is.
-            hull = _hull(self._pieces[theirs])
-            near = _covered(self._pieces, np.array([hull]), margin=0.8 * self._symbol)[:, 0] > 0.99
-            theirs |= near & ~self._taken & (self._owners[:, 2] > 0.6)
-            hull = self._lengthen(theirs)
-            # What lies wholly within the box is part of it, as a word between two formulas.
-            theirs |= (_covered(self._pieces, np.array([hull]), margin=1)[:, 0] > 0.9) & ~self._taken
-            self._taken |= theirs
-            score = float(scores[index] * self._owners[theirs, 1:3].sum(axis=1).mean())
-            if score >= _MIN_SCORE and hull[2] - hull[0] > 0.8 * self._symbol:
-                found.append(Found(DISPLAYED, hull, score))
+            found += [one for part in self._split_rows(theirs) if (one := self._display(part, scores[index]))]
         return found
+
+    def _split_rows(self, theirs: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
+        """Cut a region where its rows lie far apart, or text stands between them: it is several displays."""
+        order = np.flatnonzero(theirs)[np.argsort(self._pieces[theirs, 1], kind="stable")]
+        text = self._pieces[(self._owners[:, 0] > 0.6) & ~self._taken]
+        parts: list[list[int]] = [[int(order[0])]]
+        bottom = int(self._pieces[order[0], 3])
+        for index in order[1:].tolist():
+            top = int(self._pieces[index, 1])
+            gap = top - bottom
+            between = (
+                (text[:, 1] >= bottom - 1) & (text[:, 3] <= top + 1) if gap > 0.9 * self._symbol else None
+            )
+            if gap > _ROWS_APART * self._symbol or (between is not None and between.sum() >= _WORD_PIECES):
+                parts.append([])
+            parts[-1].append(index)
+            bottom = max(bottom, int(self._pieces[index, 3]))
+        masks = []
+        for part in parts:
+            mask = np.zeros_like(theirs)
+            mask[part] = True
+            masks.append(mask)
+        return masks
+
+    def _display(self, theirs: NDArray[np.bool_], region_score: float) -> Found | None:
+        """Make a display of pieces of ink and of what goes with them; None if that is not likely."""
+        # Delimiters and signs that stick out of the region: their ink says whose it is.
+        hull = _hull(self._pieces[theirs])
+        near = _covered(self._pieces, np.array([hull]), margin=0.8 * self._symbol)[:, 0] > 0.99
+        theirs = theirs | (near & ~self._taken & (self._owners[:, 2] > 0.6))
+        hull = self._lengthen(theirs)
+        # What lies wholly within the box is part of it, as a word between two formulas.
+        theirs |= (_covered(self._pieces, np.array([hull]), margin=1)[:, 0] > 0.9) & ~self._taken
+        score = float(region_score * self._owners[theirs, 1:3].sum(axis=1).mean())
+        self._taken |= theirs
+        if score < _MIN_SCORE or hull[2] - hull[0] <= 0.8 * self._symbol:
+            return None
+        return Found(DISPLAYED, hull, score)
 
     def _lengthen(self, theirs: NDArray[np.bool_]) -> Box:
         """Add what goes on in the rows of a display: no text stands beside one. Return the box of it all."""
