@@ -3,7 +3,7 @@
     python -m benchmarks.pages set SOURCE --into PAGES [--dpi 200] [--count 60]    pages to be judged by
     python -m benchmarks.pages find PAGES... [--photo]                             F1 of boxes
     python -m benchmarks.pages fonts SOURCE [--count 60]                           the same in PDFs, by fonts
-    python -m benchmarks.pages read PAGES                                          expression rate, end to end
+    python -m benchmarks.pages read PAGES [--count 13]                             expression rate, end to end
     python -m benchmarks.pages speed PAGES                                         seconds of one page
     python -m benchmarks.pages book PAGES [--count 300]                            memory, time of a long PDF
     python -m benchmarks.pages sheet PAGES --into SHEET.png                        what was found, to look at
@@ -209,13 +209,13 @@ def sheet(folder: Path, into: Path, detector: Detector, count: int) -> None:
     whole.save(into)
 
 
-def read(folder: Path, detector: Path) -> None:
+def read(folder: Path, detector: Path, count: int | None) -> None:
     """Print the expression rate of the displays: found, read, and every symbol in its place."""
     from i2l.evaluation.visual import compare_images, prepare_formula, visual_columns
 
     reader = PageReader(detector=detector, tokens=False)
     pairs, missed = [], 0
-    for _, image, about in pages_of(folder):
+    for _, image, about in itertools.islice(pages_of(folder), count):
         truth = [box for box in about["boxes"] if box["kind"] == DISPLAYED and box["whole"]]
         found = [formula for formula in reader.read_page(image).formulas if formula.kind == DISPLAYED]
         matched = match([box["box"] for box in truth], [formula.box for formula in found], 0.5)
@@ -290,7 +290,7 @@ def main() -> None:
         command.add_argument("--detector", type=Path, default=DETECTOR_FOLDER)
         command.add_argument("--photo", action="store_true")
         command.add_argument("--into", type=Path, default=Path("sheet.png"))
-        command.add_argument("--count", type=int, default=6)
+        command.add_argument("--count", type=int)
     options = parser.parse_args()
     if options.command == "set":
         made = make_pages(
@@ -301,15 +301,15 @@ def main() -> None:
         find(options.pages, options.photo, Detector(options.detector))
     elif options.command == "read":
         for folder in options.pages:
-            read(folder, options.detector)
+            read(folder, options.detector, options.count)
     elif options.command == "speed":
         speed(options.pages[0], options.detector)
     elif options.command == "book":
-        book(options.pages[0], options.detector, options.count)
+        book(options.pages[0], options.detector, options.count or 300)
     elif options.command == "fonts":
-        fonts(options.pages, options.count, 1, Detector(options.detector))
+        fonts(options.pages, options.count or 60, 1, Detector(options.detector))
     elif options.command == "sheet":
-        sheet(options.pages[0], options.into, Detector(options.detector), options.count)
+        sheet(options.pages[0], options.into, Detector(options.detector), options.count or 6)
 
 
 if __name__ == "__main__":
