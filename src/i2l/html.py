@@ -19,7 +19,7 @@ _LEFT, _BOTTOM, _TOP, _RIGHT = 62, 36, 10, 24  # room around it
 _BAR_LABEL_WIDTH, _BAR_WIDTH, _BAR_ROW_HEIGHT = 160, 300, 22
 _CURVE_WIDTH, _CURVE_HEIGHT = 420, 220  # of the plotting area of curves and intervals
 _PANEL_WIDTH, _PANEL_HEIGHT = 200, 110  # of one of several curves
-_CURVE_LEFT, _CURVE_TOP, _CURVE_RIGHT, _CURVE_BOTTOM = 48, 26, 24, 42
+_CURVE_LEFT, _CURVE_TOP, _CURVE_RIGHT, _CURVE_BOTTOM = 48, 26, 24, 45
 _FLOORS: Final = (0.0, 0.5, 0.8, 0.9)  # shares that a chart of high scores may begin with
 _GRID_STEPS: Final = 4
 _LETTER_WIDTH: Final = 7
@@ -257,12 +257,12 @@ class _Panel:
         widest = max(map(len, labels), default=1) * _LETTER_WIDTH + _LETTER_WIDTH
         every = ceil(widest * max(len(labels) - 1, 1) / self.width)  # labels that would touch are left out
         parts += [
-            text.format(self._x(index, labels), base + 16, label)
+            text.format(self._x(index, labels), base + 19, label)
             for index, label in enumerate(labels)
             if index % every == 0
         ]
         parts.append(self._line(number, name, labels, scores))
-        parts.append(text.format(_CURVE_LEFT + self.width / 2, base + 34, caption))
+        parts.append(text.format(_CURVE_LEFT + self.width / 2, base + 37, caption))
         return svg(_CURVE_LEFT + self.width + _CURVE_RIGHT, base + _CURVE_BOTTOM, parts)
 
     def _x(self, index: int, labels: Sequence[str]) -> float:
