@@ -55,7 +55,7 @@ NOT_RUN = {
 _SMALL = (
     "--device cpu --max-steps 1 --set training.precision=float32 --set training.engine=plain"
     " --set training.batch_size=4 --set training.length_classes=[16,40,150]"
-    " --set training.min_shape_batches=1 --set training.emphasis=[] --set training.validation_samples=2"
+    " --set training.min_shape_batches=1 --set training.validation_samples=2"
 )
 _SMALL_CALSTM = (
     " --set model.height_px=128 --set model.width_px=320 --set model.channels=[4,4,4,4,4]"

@@ -236,12 +236,14 @@ def test_tokens_to_latex(client):
 
 def test_convert(client):
     """Edited LaTeX in every format; what a format cannot say has its reason in the place of the value."""
-    wanted = ["typst", "mathml", "unicode", "docx"]
+    wanted = ["typst", "mathml", "unicode", "docx", "png", "svg"]
     answer = client.post("/api/convert", json={"latex": r"\frac{a}{b}", "formats": wanted}).json()["data"]
     assert [entry["type"] for entry in answer] == wanted
-    assert [entry["error"] for entry in answer] == [None] * 4
+    assert [entry["error"] for entry in answer] == [None] * 6
     assert answer[0]["value"] == "frac(a, b)"
     assert base64.b64decode(answer[3]["value"]).startswith(b"PK")
+    assert base64.b64decode(answer[4]["value"]).startswith(b"\x89PNG")
+    assert answer[5]["value"].startswith("<svg")
     ruled = {"latex": r"\begin{array}{c} a \\ \hline b \end{array}", "formats": ["omml", "mathml"]}
     refused, said = client.post("/api/convert", json=ruled).json()["data"]
     assert refused["value"] is None

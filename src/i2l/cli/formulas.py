@@ -209,19 +209,15 @@ def write_file(latex: str, kind: "OutputFormat", out: Path | None, name: str | N
 
     Raises:
         FormatError: if the format cannot say the formula.
-        MissingDependencyError: if a picture is asked for and TeX is not installed.
+        MissingDependencyError: if a picture is asked for and Typst is not installed.
     """
     from i2l.files import atomic_write
-    from i2l.formats.convert import FILE_FORMATS, formula_docx
+    from i2l.formats.convert import FILE_FORMATS, Formula
 
     if kind not in FILE_FORMATS or out is None:
         return
-    if kind == "docx":
-        content = formula_docx(latex)
-    else:
-        from i2l.rendering.render import typeset_png, typeset_svg
-
-        content = typeset_png(latex) if kind == "png" else typeset_svg(latex).encode()
+    written = Formula(latex).write(kind)
+    content = written.encode() if isinstance(written, str) else written
     path = out.with_suffix(f".{kind}") if name is None else out / f"{Path(name).stem}.{kind}"
     with atomic_write(path, "wb") as target:
         target.write(content)
@@ -254,6 +250,7 @@ def convert(
 
     Example: `echo '\frac{a}{b}' | i2l convert --format typst` prints `frac(a, b)`
     """
+    from i2l.formats.convert import FILE_FORMATS
     from i2l.formulas.lexer import decode_line, read_lines
 
     formats = read_formats(output, out)
@@ -269,7 +266,7 @@ def convert(
         except I2LError as error:
             failed += 1
             typer.echo(f"line {number}: {error}", err=True)
-        if any(kind not in ("docx", "png", "svg") for kind in formats):
+        if any(kind not in FILE_FORMATS for kind in formats):
             sys.stdout.write(text + "\n")
     if failed:
         raise typer.Exit(1)

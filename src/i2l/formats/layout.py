@@ -104,6 +104,7 @@ class Fenced:
     parts: list[Row]
     middles: list[str]
     right: str
+    grows: bool = True  # False only where a printer itself has found a pair of brackets as low as letters
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from i2l.formats.convert import TEXT_FORMATS, TextFormat
+from i2l.formats.convert import EVERY_FORMAT, TEXT_FORMATS, OutputFormat, TextFormat
 from i2l.inference.options import BEAM_WIDTH
 
 MAX_BEAM = 20
@@ -198,17 +198,17 @@ class ConvertRequest(BaseModel):
     )
 
     latex: str = Field(min_length=1, max_length=20_000)
-    formats: list[TextFormat | Literal["docx"]] = Field(
+    formats: list[OutputFormat] = Field(
         min_length=1,
-        max_length=len(TEXT_FORMATS) + 1,
-        description="`docx` is a Word document, in base64.",
+        max_length=len(EVERY_FORMAT),
+        description="`docx`, a Word document, and `png`, a picture, come in base64.",
     )
 
 
 class ConvertedFormula(BaseModel):
     """The formula in one format, or why that format cannot say it."""
 
-    type: TextFormat | Literal["docx"]
+    type: OutputFormat
     value: str | None
     error: str | None = None
 
