@@ -95,3 +95,18 @@ def test_hostile_brackets_take_no_time():
     assert written.startswith("(" * 16)
     assert formula_file("(" * 900 + "x" + ")" * 900, "svg")
     assert time.perf_counter() - start < 3
+
+
+def test_a_formula_may_be_named_itself_or_its_file(tmp_path):
+    assert convert("", r"\frac{a}{b}", r"\sqrt{x}").stdout == "frac(a, b)\nsqrt(x)\n"
+    (tmp_path / "formulas").write_text("x\ny\n")
+    assert convert("", tmp_path / "formulas", "z").stdout == "x\ny\nz\n"
+    missing = convert("", tmp_path / "none.txt")
+    assert missing.exit_code
+    assert missing.stdout == ""
+
+
+def test_text_goes_to_a_file_if_asked(tmp_path):
+    result = convert("", r"\alpha", "x", "--format", "unicode", "-o", tmp_path / "out.txt")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert (tmp_path / "out.txt").read_text() == "α\nx\n"
