@@ -4,8 +4,8 @@ r"""Formulas from TeX sources: how many of TeX's own displays are found, how man
     python -m benchmarks.extract books/*.tar.xz --count --mutations 2000
 
 `--count` compiles every document of the sources with a hook in `\everydisplay`, and compares what TeX counts
-with what is found in the same document. Pictures are left out of the run, files that are missing are passed
-over, and a document that TeX gives up is named and not counted.
+with what is found in the same document. Slides are set as a handout, each once. Pictures are left out of the
+run, files that are missing are passed over, and a document that TeX gives up is named and not counted.
 """
 
 import argparse
@@ -30,6 +30,7 @@ MIN_INLINE = 8
 TIMEOUT_S = 1800
 PICTURES = ("tikzcd", "tikzpicture")
 HOOK = (
+    r"\PassOptionsToClass{handout}{beamer}"  # a slide is set once, and not again for each of its steps
     r"\makeatletter\def\@missingfileerror#1#2{}\makeatother"
     r"\AddToHook{begindocument/before}{"
     r"\ifcsname inputpdft\endcsname\renewcommand\inputpdft[2]{}\fi%s}"

@@ -337,7 +337,7 @@ def form_of_typst(content: Any, *, whole: bool = True) -> list[Any]:  # noqa: AN
     if name == "linebreak":
         return [_BREAK]
     if name == "align-point":
-        return [_POINT]
+        return [] if whole else [_POINT]
     if name == "primes":
         return ["′"] * content["count"]
     if name in ("limits", "scripts", "stretch"):

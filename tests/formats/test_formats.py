@@ -218,6 +218,10 @@ def test_every_sign_of_latex_is_known():
             assert write_formula(f"a {sign} b", output)
 
 
+def test_typst_of_empty_cells_comes_back():
+    assert list(read_typst([write_formula(r"\begin{aligned} & \end{aligned}", "typst")])) == [[]]
+
+
 def test_typst_knows_the_names(tmp_path):
     import typst
 
