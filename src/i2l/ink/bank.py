@@ -15,7 +15,6 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -25,17 +24,28 @@ from numpy.typing import NDArray
 
 from i2l.files import atomic_write
 from i2l.formulas.commands import FRACTIONS, ROOTS, SIZE_SWITCHES, SIZED, SPACES, STYLE_SWITCHES, one_name
+from i2l.formulas.expansion import Macros
 from i2l.formulas.lexer import Token
 from i2l.formulas.normalize import NormalizeResult, normalize_formula
 from i2l.ink.pens import Lines
-from i2l.ink.strokes import Ink, InkError, Points
+from i2l.ink.strokes import Ink, InkError, Points, Symbol
 
 BANK_VERSION: Final = 1  # of the file, and of what a seed picks out of it
 BAR, ROOT, SIGN = "bar", "root", "sign"  # how a symbol is brought to the size of its place
 WORDS: Final = frozenset({r"\sin", r"\cos", r"\tan", r"\log", r"\lim"})  # that inks have as one symbol
 _STRIPPED: Final = ("\\left", "\\right")
 _PLAIN_FONTS: Final = frozenset(
-    {r"\mathrm", r"\mathit", r"\mathnormal", r"\textrm", r"\textnormal", r"\text", r"\mbox", r"\hbox", r"\textit"}
+    {
+        r"\mathrm",
+        r"\mathit",
+        r"\mathnormal",
+        r"\textrm",
+        r"\textnormal",
+        r"\text",
+        r"\mbox",
+        r"\hbox",
+        r"\textit",
+    }
     | {r"\mathord", r"\mathop", r"\mathbin", r"\mathrel", r"\mathopen", r"\mathclose", r"\vtop"}
     | {r"\rm", r"\it", r"\limits", r"\nolimits"}
 )
@@ -248,7 +258,7 @@ def _is_switch(text: str) -> bool:
 _GLUED: Final = re.compile(r"\\([lg]t)(?=[A-Za-z])")  # annotators wrote \ltN
 
 
-def written_formula(latex: str) -> NormalizeResult:
+def written_formula(latex: str, *, macros: Macros | None = None) -> NormalizeResult:
     """Normalise the label of an ink, as its annotator wrote it, to what its ink shows.
 
     Raises:
@@ -258,7 +268,7 @@ def written_formula(latex: str) -> NormalizeResult:
     for mark in ("$$", "$"):
         if len(text) > 2 * len(mark) and text.startswith(mark) and text.endswith(mark):
             text = text[len(mark) : -len(mark)]
-    first = normalize_formula(_GLUED.sub(r"\\\1 ", text))
+    first = normalize_formula(_GLUED.sub(r"\\\1 ", text), macros=macros)
     return normalize_formula(" ".join(written_tokens([token.text for token in first.tokens])))
 
 
@@ -280,7 +290,7 @@ def label_tokens(tokens: Sequence[str]) -> list[str]:
 
 
 def formula_units(tokens: Sequence[Token]) -> list[Unit]:
-    r"""Group the tokens that draw into what a hand writes in one go: \sin is one, all others by themselves."""
+    r"""Group the tokens that draw into what a hand writes in one go: \sin is one, others are alone."""
     units: list[Unit] = []
     position = 0
     while position < len(tokens):
@@ -362,6 +372,17 @@ class Bank:
             }
         )
 
+    def restricted(self, trains: Sequence[bool]) -> "Bank":
+        """Return a bank of the same inks that writes with the symbols of some of them only."""
+        kept = np.asarray(trains, dtype=bool)[self._arrays["symbol_inks"]]
+        strokes = np.repeat(kept, self._arrays["symbol_sizes"])
+        names = ("symbol_labels", "symbol_inks", "symbol_sizes")
+        return Bank(
+            self._arrays
+            | {name: self._arrays[name][kept] for name in names}
+            | {"symbol_strokes": self._arrays["symbol_strokes"][strokes]}
+        )
+
     def save(self, path: Path) -> None:
         """Write the file; the same inks give the same bytes."""
         with atomic_write(path, "wb") as file:
@@ -407,6 +428,16 @@ class Bank:
         lines = Lines.of([self._stroke(int(number)) for number in numbers])
         return unit_shape(lines.points, lines.owners)
 
+    def ink(self, number: int) -> Ink:
+        """Return an ink with the symbols that are known of it."""
+        labels = [
+            self.labels[self._arrays["symbol_labels"][symbol]]
+            for symbol in self._symbols_of_inks.get(number, ())
+        ]
+        groups = self.groups(number)
+        symbols = tuple(Symbol(label, tuple(group)) for label, group in zip(labels, groups, strict=True))
+        return Ink(tuple(self.strokes(number)), symbols=symbols)
+
     def groups(self, ink: int) -> list[list[int]]:
         """Return for each known symbol of an ink the numbers of its strokes in the ink."""
         first = int(self._ink_ends[ink])
@@ -446,10 +477,13 @@ class Bank:
         found = {}
         for number, label in enumerate(self.labels):
             members = np.flatnonzero(self._arrays["symbol_labels"] == number)
+            if not len(members):
+                continue
             middle = np.median(aspects[members])
             spread = max(float(np.median(np.abs(aspects[members] - middle))), 0.1)
             usual = members[np.abs(aspects[members] - middle) <= 4 * spread]
-            found[label] = usual.tolist()
+            if len(usual):
+                found[label] = usual.tolist()
         return found
 
     def writes(self, label: str) -> bool:

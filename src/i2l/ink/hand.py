@@ -1,13 +1,14 @@
 """Formulas written by hand: where TeX would put each symbol, a person's own stands, placed as hands place it.
 
 `write_formula` takes the boxes of a typeset formula and decides where each symbol of a hand goes: its size,
-how far symbols are spread, how the line drifts. What comes out are boxes again, in whole pixels, and they say
-everything: `draw_formula` takes the symbols that the seed picks out of the bank, bends each a little, and fits
-it into its box. So a sample is stored as its tokens, its boxes and a seed, in about a hundred bytes, and boxes
-hold their ink because the ink is made to fit them.
+how far symbols are spread, how the line drifts. What comes out are boxes again, in whole pixels, and they
+say everything: `draw_formula` takes the symbols that the seed picks out of the bank, bends each a little, and
+fits it into its box. So a sample is stored as its tokens, its boxes and a seed, in about a hundred bytes, and
+boxes hold their ink because the ink is made to fit them.
 
-Real inks are drawn by `draw_written_ink`, bent and spread by the seed in the same way; seed 0 is the ink as it
-is, drawn with a plain pen. `hand_look` says what else a seed means: the pen, and the paper, scan or photograph.
+Real inks are drawn by `draw_written_ink`, bent and spread by the seed in the same way; seed 0 is the ink as
+it is, drawn with a plain pen. `hand_look` says what else a seed means: the pen, and the paper, the scan or
+the photograph.
 """
 
 import math
@@ -217,7 +218,7 @@ def _bent_shapes(units: Sequence[Unit], bank: Bank, seed: int) -> list[Shape]:
 
 def _place(units: Sequence[Unit], printed: Boxes, shapes: Sequence[Shape], source: random.Random) -> Boxes:
     """Decide where and how large each unit is written, from where TeX has it."""
-    spread_x, spread_y = source.uniform(1.0, 1.45), source.uniform(1.0, 1.3)
+    spread_x, spread_y = source.uniform(1.08, 1.5), source.uniform(1.0, 1.3)
     size = source.uniform(0.95, 1.25)
     jitter = source.uniform(0.02, 0.07)
     placed = np.empty((len(units), 4))
@@ -243,7 +244,7 @@ def _place(units: Sequence[Unit], printed: Boxes, shapes: Sequence[Shape], sourc
 
 
 def _natural_size(width: float, height: float, aspect: float) -> tuple[float, float]:
-    """Return the size of a hand's symbol in the place of a printed one; it keeps its own proportions mostly."""
+    """Return the size of a hand's symbol in the place of a printed one; mostly it keeps its proportions."""
     if width > 2.5 * height:  # a line or an arrow: its length counts
         return width, min(max(width / aspect, height * 0.5), 0.6 * width)
     if height > 2.5 * width:  # upright: its height does
@@ -258,7 +259,11 @@ def _turned(placed: Boxes, source: random.Random) -> Boxes:
     """Let the line that the formula stands on rise or fall, and drift."""
     middle = (placed[:, 0] + placed[:, 2]) / 2
     slope = math.tan(math.radians(source.gauss(0, 1.3)))
-    drift, length, phase = source.uniform(0, 0.1) * _EM_PX, source.uniform(4, 12) * _EM_PX, source.uniform(0, 6.3)
+    drift, length, phase = (
+        source.uniform(0, 0.1) * _EM_PX,
+        source.uniform(4, 12) * _EM_PX,
+        source.uniform(0, 6.3),
+    )
     shift = slope * (middle - middle.mean()) + drift * np.sin(middle / length + phase)
     moved: Boxes = placed + np.stack([np.zeros_like(shift), shift, np.zeros_like(shift), shift], axis=1)
     return moved
@@ -413,7 +418,10 @@ def match_symbols(ink: Ink, units: Sequence[Unit], printed: Sequence[Box | None]
     if not pairs:
         return result
     written = np.array(
-        [_middle(_union_of(np.concatenate([ink.strokes[n] for n in symbol.strokes]))) for symbol in ink.symbols]
+        [
+            _middle(_union_of(np.concatenate([ink.strokes[n] for n in symbol.strokes])))
+            for symbol in ink.symbols
+        ]
     )
     start, end = _normal(places), _normal(written)
     found: dict[int, int] = {}

@@ -55,13 +55,17 @@ def draw_pen(source: random.Random) -> Pen:
     smooth = source.random() < 0.85
     angle = source.uniform(20, 60)
     if kind == "ballpoint":
-        return Pen(1.4 + 1.3 * width, 0.35 * speed, 0.4 * taper, grain=0.10 * grain, fade=0.3 * fade, seed=seed)
+        return Pen(
+            1.4 + 1.3 * width, 0.35 * speed, 0.4 * taper, grain=0.10 * grain, fade=0.3 * fade, seed=seed
+        )
     if kind == "fineliner":
         return Pen(1.5 + 1.5 * width, 0.1 * speed, smooth=smooth)
     if kind == "fountain":
         return Pen(2.0 + 1.8 * width, 0.5 * speed, 0.3 * taper, 0.6 * nib, angle)
     if kind == "pencil":
-        return Pen(1.5 + 1.6 * width, 0.4 * speed, 0.5 * taper, grain=0.15 + 0.3 * grain, fade=0.5 * fade, seed=seed)
+        return Pen(
+            1.5 + 1.6 * width, 0.4 * speed, 0.5 * taper, grain=0.15 + 0.3 * grain, fade=0.5 * fade, seed=seed
+        )
     if kind == "marker":
         return Pen(3.2 + 2.6 * width, 0.15 * speed, 0.1 * taper, 0.4 * nib, angle)
     if kind == "chalk":
@@ -127,7 +131,9 @@ def _widths(lines: Lines, pen: Pen) -> NDArray[np.float64]:
         sizes = np.diff(np.append(starts, count))
         place = np.arange(count) - np.repeat(starts, sizes)
         near_end = np.minimum(place, np.repeat(sizes, sizes) - 1 - place)
-        widths *= 1 - pen.taper * np.where(np.repeat(sizes, sizes) > 4, np.clip(1 - near_end / 3, 0, 1), 0) * 0.7
+        widths *= (
+            1 - pen.taper * np.where(np.repeat(sizes, sizes) > 4, np.clip(1 - near_end / 3, 0, 1), 0) * 0.7
+        )
     return np.maximum(widths, 0.8)
 
 
@@ -142,7 +148,9 @@ def _cut_corners(
     first, second = table[:-1][inside], table[1:][inside]
     begins, ends = np.concatenate([[True], ~inside]), np.concatenate([~inside, [True]])
     places = np.flatnonzero(inside)
-    rows = np.concatenate([0.75 * first + 0.25 * second, 0.25 * first + 0.75 * second, table[begins], table[ends]])
+    rows = np.concatenate(
+        [0.75 * first + 0.25 * second, 0.25 * first + 0.75 * second, table[begins], table[ends]]
+    )
     # a point's place in the new order: strokes begin, then each piece has two points, then they end
     order = np.concatenate(
         [places + 0.25, places + 0.75, np.flatnonzero(begins) + 0.0, np.flatnonzero(ends) + 0.01]
@@ -232,7 +240,9 @@ def _touching(boxes: NDArray[np.float64]) -> list[list[int]]:
     return groups
 
 
-def draw_ink(ink: Ink, *, pen: Pen = PLAIN, margin_px: int = 6, max_side_px: int = 4_000) -> tuple[Pixels, float]:
+def draw_ink(
+    ink: Ink, *, pen: Pen = PLAIN, margin_px: int = 6, max_side_px: int = 4_000
+) -> tuple[Pixels, float]:
     """Draw ink at the scale that models know, with a margin.
 
     Returns:
@@ -244,6 +254,8 @@ def draw_ink(ink: Ink, *, pen: Pen = PLAIN, margin_px: int = 6, max_side_px: int
     left, top, right, bottom = ink.bounds
     room = max_side_px - 2 * margin_px
     scale = min(symbol_scale(stroke_boxes(ink.strokes)), room / max(right - left, bottom - top, 1e-9))
-    width, height = (int(np.ceil((high - low) * scale)) + 2 * margin_px + 1 for low, high in ((left, right), (top, bottom)))
+    width, height = (
+        int(np.ceil((high - low) * scale)) + 2 * margin_px + 1 for low, high in ((left, right), (top, bottom))
+    )
     strokes = [(stroke - (left, top)) * scale + margin_px for stroke in ink.strokes]
     return draw_lines(Lines.of(strokes), (height, width), pen), scale

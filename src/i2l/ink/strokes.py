@@ -99,7 +99,9 @@ def read_ink(content: bytes | str, *, name: str = "") -> Ink:
     """
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     if len(data) > MAX_FILE_BYTES:
-        raise InkError(f"The file has more than {MAX_FILE_BYTES >> 20} MiB; strokes of a formula are far less.")
+        raise InkError(
+            f"The file has more than {MAX_FILE_BYTES >> 20} MiB; strokes of a formula are far less."
+        )
     head = data.lstrip(b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n")[:1]
     if not head:
         raise InkError("The file is empty; give InkML, or strokes as JSON.")
@@ -156,8 +158,8 @@ def _parse_json(data: bytes, name: str) -> Ink:
 def ink_from_json(value: object, *, name: str = "") -> Ink:
     """Make ink of JSON values: a list of strokes, or an object whose `strokes` are such a list.
 
-    A stroke is a list of points, or an object with `points`, or with lists `x` and `y`. A point is [x, y] with
-    more numbers after them, or an object with x and y. Mathpix's {"strokes": {"strokes": {"x": [[...]],
+    A stroke is a list of points, or an object with `points`, or with lists `x` and `y`. A point is [x, y] and
+    maybe more numbers, or an object with x and y. Mathpix's {"strokes": {"strokes": {"x": [[...]],
     "y": [[...]]}}} is read too.
 
     Raises:
@@ -259,7 +261,9 @@ def _json_symbols(value: object, num_strokes: int) -> list[Symbol]:
 # --- InkML ----------------------------------------------------------------------------------------------
 
 _LABELS: Final = ("normalizedlabel", "truth", "label", "latex", "expectedtruth")  # the first that is there
-_VALUE: Final = re.compile(r"\s*([!'\"]?)\s*(?:(#[0-9A-Fa-f]+|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|([*?TF]))")
+_VALUE: Final = re.compile(
+    r"\s*([!'\"]?)\s*(?:(#[0-9A-Fa-f]+|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|([*?TF]))"
+)
 
 
 @dataclass(frozen=True)
@@ -350,7 +354,9 @@ class _InkMLReader:
             self._annotation(element)
 
     def refuse_entities(self, *_: object) -> None:
-        raise InkError("The file declares a document type or entities, which InkML has no use for; remove them.")
+        raise InkError(
+            "The file declares a document type or entities, which InkML has no use for; remove them."
+        )
 
     def _inside(self, tag: str) -> bool:
         return any(element.tag == tag for element in self.open)
@@ -542,7 +548,9 @@ def _finish(
 def write_inkml(ink: Ink, path: Path) -> None:
     """Write ink as InkML, with one group of traces a symbol as CROHME has them."""
     lines = ['<ink xmlns="http://www.w3.org/2003/InkML">']
-    lines.append('<traceFormat><channel name="X" type="decimal"/><channel name="Y" type="decimal"/></traceFormat>')
+    lines.append(
+        '<traceFormat><channel name="X" type="decimal"/><channel name="Y" type="decimal"/></traceFormat>'
+    )
     for kind, text in (("UI", ink.name), ("writer", ink.writer), ("truth", ink.latex)):
         if text:
             lines.append(f'<annotation type="{kind}">{escape(text)}</annotation>')
