@@ -92,10 +92,23 @@ _IN_INKS: Final = {
     r"\geqslant": r"\geq",
 }
 _BARS: Final = FRACTIONS | {"-", r"\overline", r"\underline", r"\bar"}
-_IN_LABELS: Final = {r"\dots": r"\ldots", r"\cdots": r"\ldots", r"\dotsb": r"\ldots", r"\dotsc": r"\ldots"} | {
-    r"\lbrack": "[", r"\rbrack": "]", r"\lbrace": r"\{", r"\rbrace": r"\}", r"\vert": "|", r"\mid": "|",
-    r"\lvert": "|", r"\rvert": "|", r"\leqslant": r"\leq", r"\geqslant": r"\geq", "~": "",
-}  # fmt: skip
+_IN_LABELS: Final = {
+    r"\dots": r"\ldots",
+    r"\cdots": r"\ldots",
+    r"\dotsb": r"\ldots",
+    r"\dotsc": r"\ldots",
+    r"\lbrack": "[",
+    r"\rbrack": "]",
+    r"\lbrace": r"\{",
+    r"\rbrace": r"\}",
+    r"\vert": "|",
+    r"\lvert": "|",
+    r"\rvert": "|",
+    r"\mid": "|",
+    r"\leqslant": r"\leq",
+    r"\geqslant": r"\geq",
+    "~": "",
+}
 
 # Signs that inks of CROHME lack: strokes of points x,y in hundredths of the sign's box, `|` lifts the pen.
 _DRAWN: Final = r"""
@@ -375,7 +388,7 @@ class Bank:
     def restricted(self, trains: Sequence[bool]) -> "Bank":
         """Return a bank of the same inks that writes with the symbols of some of them only."""
         kept = np.asarray(trains, dtype=bool)[self._arrays["symbol_inks"]]
-        strokes = np.repeat(kept, self._arrays["symbol_sizes"])
+        strokes = np.repeat(kept, self._arrays["symbol_sizes"].astype(np.int64))
         names = ("symbol_labels", "symbol_inks", "symbol_sizes")
         return Bank(
             self._arrays

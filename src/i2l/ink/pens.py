@@ -134,7 +134,8 @@ def _widths(lines: Lines, pen: Pen) -> NDArray[np.float64]:
         widths *= (
             1 - pen.taper * np.where(np.repeat(sizes, sizes) > 4, np.clip(1 - near_end / 3, 0, 1), 0) * 0.7
         )
-    return np.maximum(widths, 0.8)
+    widths = np.maximum(widths, 0.8)
+    return widths
 
 
 def _cut_corners(
@@ -242,11 +243,11 @@ def _touching(boxes: NDArray[np.float64]) -> list[list[int]]:
 
 def draw_ink(
     ink: Ink, *, pen: Pen = PLAIN, margin_px: int = 6, max_side_px: int = 4_000
-) -> tuple[Pixels, float]:
+) -> tuple[Pixels, float, tuple[float, float]]:
     """Draw ink at the scale that models know, with a margin.
 
     Returns:
-        The picture, and how many of its pixels one unit of the ink is.
+        The picture, how many of its pixels one unit of the ink is, and where in the ink its corner lies.
 
     Raises:
         InkError: if the ink is so long and thin that no picture of it can be drawn.
@@ -258,4 +259,5 @@ def draw_ink(
         int(np.ceil((high - low) * scale)) + 2 * margin_px + 1 for low, high in ((left, right), (top, bottom))
     )
     strokes = [(stroke - (left, top)) * scale + margin_px for stroke in ink.strokes]
-    return draw_lines(Lines.of(strokes), (height, width), pen), scale
+    corner = left - margin_px / scale, top - margin_px / scale
+    return draw_lines(Lines.of(strokes), (height, width), pen), scale, corner

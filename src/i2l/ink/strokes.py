@@ -11,6 +11,7 @@ limits on bytes, depth, elements and points; entities and document types are ref
 
 import json
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -106,6 +107,37 @@ def read_ink(content: bytes | str, *, name: str = "") -> Ink:
     if not head:
         raise InkError("The file is empty; give InkML, or strokes as JSON.")
     return _parse_inkml(data, name) if head == b"<" else _parse_json(data, name)
+
+
+StrokeSource = Ink | bytes | str | os.PathLike[str] | Sequence[Any] | Mapping[str, Any]
+
+
+def take_ink(source: StrokeSource) -> Ink:
+    """Make ink of whatever holds strokes: a path, the content of a file, JSON values, or arrays of points.
+
+    Raises:
+        InkError: if there are no strokes in it.
+    """
+    if isinstance(source, Ink):
+        return source
+    if isinstance(source, bytes):
+        return read_ink(source)
+    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n")[:1] in ("<", "{", "["):
+        return read_ink(source)
+    if isinstance(source, str | os.PathLike):
+        return open_ink(Path(source))
+    if isinstance(source, Mapping):
+        return ink_from_json(source)
+    if isinstance(source, Sequence):
+        return ink_from_json([_as_lists(stroke) for stroke in source])
+    raise InkError(f"Strokes are a list of lists of points, InkML, or a path; not {type(source).__name__}.")
+
+
+def _as_lists(value: object) -> object:
+    """Turn arrays and tuples into the lists that JSON has."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return [_as_lists(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def looks_like_ink(content: bytes) -> bool:
