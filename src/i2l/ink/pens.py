@@ -134,8 +134,8 @@ def _widths(lines: Lines, pen: Pen) -> NDArray[np.float64]:
         widths *= (
             1 - pen.taper * np.where(np.repeat(sizes, sizes) > 4, np.clip(1 - near_end / 3, 0, 1), 0) * 0.7
         )
-    widths = np.maximum(widths, 0.8)
-    return widths
+    least: NDArray[np.float64] = np.maximum(widths, 0.8)
+    return least
 
 
 def _cut_corners(

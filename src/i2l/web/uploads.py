@@ -1,4 +1,4 @@
-"""The images or strokes of a request: as the body, in a form, or in JSON; never on the disk, never unlimited."""
+"""The images or strokes of a request: as the body, in a form, or in JSON; not on the disk, not unlimited."""
 
 import asyncio
 import base64
