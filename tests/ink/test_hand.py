@@ -33,7 +33,6 @@ from i2l.ink.strokes import Ink, InkError
 from i2l.rendering.styles import PAPER
 from tests.ink.written import LABELS, row_of, small_inks
 
-
 BANK = Bank.of(small_inks())
 
 

@@ -38,7 +38,8 @@ CROHME = """<ink xmlns="http://www.w3.org/2003/InkML">
 <traceGroup xml:id="9"><annotation type="truth">2</annotation><traceView traceDataRef="2"/></traceGroup>
 </traceGroup></ink>"""
 MATHWRITING = """<?xml version="1.0" encoding="UTF-8"?><ink xmlns="http://www.w3.org/2003/InkML">
-<annotation type="label">\\frac{1}{2}</annotation><annotation type="normalizedLabel">\\frac {1} {2}</annotation>
+<annotation type="label">\\frac{1}{2}</annotation>
+<annotation type="normalizedLabel">\\frac {1} {2}</annotation>
 <annotation type="sampleId">abc</annotation>
 <trace>1.5 2.5 0.0,2.5 3.5 16.0</trace><trace>4 5 120,6 7 140</trace></ink>"""
 CHANNELS = """<inkml:ink xmlns:inkml="http://www.w3.org/2003/InkML"><inkml:definitions>
@@ -238,7 +239,7 @@ def test_a_thousand_mutated_files_never_crash():
         b"NaN",
         b"-",
     ]
-    read, refused = 0, 0
+    read, words = 0, []
     started = time.process_time()
     tracemalloc.start()
     for _ in range(1000):
@@ -263,12 +264,12 @@ def test_a_thousand_mutated_files_never_crash():
             assert all(np.isfinite(stroke).all() for stroke in ink.strokes)
             read += 1
         except InkError as error:
-            assert 15 < len(str(error)) < 300
-            refused += 1
+            words.append(str(error))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert read > 40
-    assert refused > 100
+    assert len(words) > 100
+    assert all(15 < len(word) < 300 for word in words)
     assert peak < 50e6
     assert time.process_time() - started < 20
 

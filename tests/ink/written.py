@@ -41,7 +41,7 @@ def row_of(labels, *, name="ink", latex="", seed=0, writer=""):
     source = np.random.default_rng(seed)
     strokes, symbols = [], []
     for place, label in enumerate(labels):
-        drawn = [stroke + (150 * place, 0) for stroke in glyph(label, source)]
+        drawn = [stroke + np.array([150 * place, 0]) for stroke in glyph(label, source)]
         symbols.append(Symbol(label, tuple(range(len(strokes), len(strokes) + len(drawn)))))
         strokes += drawn
     return Ink(tuple(strokes), latex=latex, symbols=tuple(symbols), name=name, writer=writer)

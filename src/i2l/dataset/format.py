@@ -43,6 +43,7 @@ from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.open import ImageError, open_image
 from i2l.ink.bank import Bank
 from i2l.ink.hand import HAND_PREFIX, draw_formula, draw_written_ink, write_ink
+from i2l.ink.strokes import InkError
 from i2l.rendering.rasterize import Pixels
 from i2l.rendering.render import draw_pages
 
@@ -310,7 +311,7 @@ def decode_stored(samples: StoredSamples) -> Iterator[Pixels | Image.Image]:
                     "whole (see verify), another rasteriser built the dataset: build it again."
                 )
             yield image
-    except (OSError, EOFError, ImageError, lzma.LZMAError, pa.ArrowException) as error:
+    except (OSError, EOFError, ImageError, InkError, lzma.LZMAError, pa.ArrowException) as error:
         raise DatasetError(
             f"{samples.file} is damaged ({error}); copy or build the dataset again."
         ) from error
