@@ -37,7 +37,7 @@ from i2l.formulas.lexer import FormulaError, Token
 from i2l.inference.confidence import expected_calibration_error
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
-from i2l.ink.bank import formula_units, label_tokens, written_formula, written_tokens
+from i2l.ink.bank import formula_units, ink_latex, label_tokens, written_formula, written_tokens
 from i2l.ink.hand import match_symbols
 from i2l.ink.strokes import Ink, read_inks
 from i2l.rendering.render import render_formulas
@@ -128,7 +128,7 @@ def read_all(path: Path, reader: Reader, *, limit: int, tex: bool) -> list[Judge
 
 def _label(ink: Ink) -> list[Token]:
     try:
-        return written_formula(ink.latex).tokens
+        return written_formula(ink_latex(ink)).tokens
     except FormulaError:
         return []
 

@@ -13,6 +13,7 @@ from i2l.ink.bank import (
     Bank,
     drawn_signs,
     formula_units,
+    ink_latex,
     label_tokens,
     writer_of,
     written_formula,
@@ -173,6 +174,8 @@ def test_signs_that_nobody_writes_are_named(bank):
         (r"$\left( x \right)$", "( x )"),
         (r"$$ x \, + ~ y $$", "x + y"),
         (r"\mathrm { d } x", "d x"),
+        (r"\mathrm { log } x", r"\operatorname { l o g } x"),
+        (r"\lim _ {y \to x}} f", r"\operatorname* { l i m } _ { y \to x } f"),
         (r"x \ltN", "x < N"),
         (r"a \cdots b", r"a \ldots b"),
         (r"\mbox { i f }", "i f"),
@@ -186,6 +189,13 @@ def test_labels_say_what_ink_shows(label, written):
     found = written_formula(label).formula
     assert found == written
     assert " ".join(written_tokens(found.split())) == found, "once is enough"
+
+
+def test_letters_that_are_one_symbol_are_one_word():
+    latex = "$log _ 2 x + 2$"
+    assert ink_latex(row_of([r"\sin", "x"], latex=latex)) == latex
+    assert ink_latex(row_of([r"\sin", "x"], latex="s i n x")) == r"\sin  x"
+    assert ink_latex(row_of([r"\sin", "x"], latex=r"\sin x sin")) == r"\sin x sin"
 
 
 def test_labels_of_the_field():

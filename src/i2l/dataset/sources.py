@@ -27,6 +27,7 @@ from i2l.dataset.work import WorkFolder, read_part
 from i2l.errors import I2LError
 from i2l.files import atomic_write
 from i2l.formulas.lexer import read_lines
+from i2l.ink.bank import ink_latex
 from i2l.ink.strokes import Ink, read_inks
 
 PAPER_STYLES, WORLD_STYLES, PHOTO_STYLES, HAND_STYLES = "paper", "world", "photo", "hand"
@@ -328,9 +329,10 @@ def ink_sources(
 
 def _ink_lines(inks: Iterator[Ink], name: str, copies: int) -> Iterator[Line]:
     for number, ink in enumerate(inks, start=1):
+        label = ink_latex(ink).replace("\n", " ").encode(errors="replace")
         for copy in range(copies):
             own = f"{name}:{ink.name or number}" + (f"#{copy + 1}" if copy else "")
-            yield Line(ink.latex.replace("\n", " ").encode(errors="replace"), name=own, ink=ink, copy=copy)
+            yield Line(label, name=own, ink=ink, copy=copy)
 
 
 def _preambles(macros: Sequence[Path], *, num_lists: int, num_sources: int) -> list[Path | None]:

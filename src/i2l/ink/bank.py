@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from i2l.files import atomic_write
 from i2l.formulas.commands import FRACTIONS, ROOTS, SIZE_SWITCHES, SIZED, SPACES, STYLE_SWITCHES, one_name
 from i2l.formulas.expansion import Macros
-from i2l.formulas.lexer import Token
+from i2l.formulas.lexer import FormulaError, Token
 from i2l.formulas.normalize import NormalizeResult, normalize_formula
 from i2l.ink.pens import Lines
 from i2l.ink.strokes import Ink, InkError, Points, Symbol
@@ -233,7 +233,7 @@ def written_tokens(tokens: Sequence[str]) -> list[str]:
     kept: list[str] = []
     closing: list[bool] = []  # of each open brace, whether it is kept
     skipped = False  # whether a font was left out just now, so that its braces go too
-    for token in tokens:
+    for position, token in enumerate(tokens):
         text = _without_side(token)
         if text == "{":
             closing.append(not skipped)
@@ -243,7 +243,10 @@ def written_tokens(tokens: Sequence[str]) -> list[str]:
             if not closing or closing.pop():
                 kept.append(text)
         elif text in _PLAIN_FONTS:
-            skipped = True
+            word = "\\" + "".join(_group_after(tokens, position))
+            skipped = word not in WORDS
+            if not skipped:  # someone wrote \mathrm{log}
+                kept.append(r"\operatorname*" if word == r"\lim" else r"\operatorname")
             continue
         elif text and text not in SPACES and text not in SIZED and not _is_switch(text):
             text = _IN_LABELS.get(text, text)
@@ -253,6 +256,13 @@ def written_tokens(tokens: Sequence[str]) -> list[str]:
                 kept.append(text)
         skipped = False
     return kept
+
+
+def _group_after(tokens: Sequence[str], position: int) -> Sequence[str]:
+    """Return what stands in the braces after a token; nothing if there are none."""
+    if tokens[position + 1 : position + 2] != ["{"] or "}" not in tokens[position:]:
+        return []
+    return tokens[position + 2 : tokens.index("}", position)]
 
 
 def _without_side(token: str) -> str:
@@ -267,6 +277,7 @@ def _is_switch(text: str) -> bool:
     return text in SIZE_SWITCHES or text in STYLE_SWITCHES or text == "\\"
 
 
+_MAX_BRACES: Final = 3  # closing ones too many, of which some labels have one
 _GLUED: Final = re.compile(r"\\([lg]t)(?=[A-Za-z])")  # annotators wrote \ltN
 
 
@@ -280,8 +291,31 @@ def written_formula(latex: str, *, macros: Macros | None = None) -> NormalizeRes
     for mark in ("$$", "$"):
         if len(text) > 2 * len(mark) and text.startswith(mark) and text.endswith(mark):
             text = text[len(mark) : -len(mark)]
-    first = normalize_formula(_GLUED.sub(r"\\\1 ", text), macros=macros)
+    text = _GLUED.sub(r"\\\1 ", text)
+    first = _normalized(text, macros)
     return normalize_formula(" ".join(written_tokens([token.text for token in first.tokens])))
+
+
+def ink_latex(ink: Ink) -> str:
+    r"""Return the label of an ink; where it spells log in letters and the ink has \log as a symbol, that."""
+    text = ink.latex
+    for word in sorted({symbol.label for symbol in ink.symbols} & WORDS):
+        if word not in text:
+            letters = r"(?<!\\)" + r"\s*".join(word[1:])
+            text = re.sub(letters, lambda _, word=word: f"{word} ", text)  # type: ignore[misc]
+    return text
+
+
+def _normalized(text: str, macros: Macros | None) -> NormalizeResult:
+    """Normalise a label, without closing braces that nothing opened."""
+    for _ in range(_MAX_BRACES):
+        try:
+            return normalize_formula(text, macros=macros)
+        except FormulaError as error:
+            if error.reason != "unmatched brace" or text[error.position : error.position + 1] != "}":
+                raise
+            text = text[: error.position] + text[error.position + 1 :]
+    return normalize_formula(text, macros=macros)
 
 
 def label_tokens(tokens: Sequence[str]) -> list[str]:
