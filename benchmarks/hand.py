@@ -71,7 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("data", nargs="+", type=Path, help="files of inks, or folders of InkML")
     parser.add_argument("--model", help="of the box if not given")
-    parser.add_argument("--limit", type=int, default=0, help="read only so many inks of each file")
+    parser.add_argument("--limit", type=int, default=0, help="read only so many, evenly over each file")
     parser.add_argument("--beam-width", type=int, default=5)
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--no-tex", action="store_true", help="without pictures and boxes, which need TeX")
@@ -101,7 +101,9 @@ def main() -> None:
 
 def read_all(path: Path, reader: Reader, *, limit: int, tex: bool) -> list[Judged]:
     """Read the inks of a file; with TeX, also measure where attention was."""
-    inks = list(read_inks(path))[: limit or None]
+    inks = list(read_inks(path))
+    if limit:
+        inks = inks[:: -(-len(inks) // limit)]
     labels = [_label(ink) for ink in inks]
     formulas = list(dict.fromkeys(" ".join(token.text for token in tokens) for tokens in labels if tokens))
     layouts = {
