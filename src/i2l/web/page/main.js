@@ -6,6 +6,7 @@ import { byId, icon, make, pause } from "./dom.js";
 import { exportAs } from "./exports.js";
 import { loadFormats } from "./formats.js";
 import { canCapture, canPaste, captureScreen, filesOf, hasFiles, pasteImage, picturesOf } from "./intake.js";
+import { startPad } from "./pad.js";
 import * as past from "./past.js";
 import { Result } from "./result.js";
 import { tinted } from "./tone.js";
@@ -141,6 +142,20 @@ const again = () => {
   notify(null);
   return current ? read() : begin();
 };
+
+// Shows what was written on the pad, with its reading.
+const showWritten = async (file, reading) => {
+  running?.abort();
+  current = { file, name: "", whole: null, id: reading.request_id, row: null };
+  view("result");
+  byId("whole").hidden = true;
+  const mine = current;
+  await result.showPicture(URL.createObjectURL(file));
+  if (current !== mine) return;
+  result.show(reading);
+  notify(reading.note && say("pad.print"));
+};
+startPad({ read: showWritten, failed: (error) => explain(error) });
 
 // ---- what was read before, and rows of the table
 
