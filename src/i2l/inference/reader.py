@@ -30,7 +30,6 @@ from i2l.inference.model_folder import LoadedModel, load_model
 from i2l.inference.options import BEAM_WIDTH, ReadingOptions
 from i2l.inference.policy import SearchPolicy
 from i2l.inference.reading import Reading, ReadingAssembly
-from i2l.ink.pens import draw_ink
 from i2l.ink.strokes import Ink, StrokeSource, take_ink
 
 CHUNK_IMAGES: Final = 16  # that are taken at a time, at least; those of about one size are read together
@@ -182,6 +181,8 @@ class Reader:
             InkError: if it cannot be drawn.
             ImageError: if it is too large for the model.
         """
+        from i2l.ink.pens import draw_ink  # pictures are read without what draws
+
         limits = self.model.limits
         pixels, scale, (left, top) = draw_ink(ink)
         (image,) = prepare_image(

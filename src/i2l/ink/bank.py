@@ -30,6 +30,9 @@ from i2l.formulas.normalize import NormalizeResult, normalize_formula
 from i2l.ink.pens import Lines
 from i2l.ink.strokes import Ink, InkError, Points, Symbol
 
+_CORNER: Final = 1.2  # radians
+_FEW_POINTS: Final = 4  # a stroke of the table with more is a curve ...
+_ANGULAR: Final = ("W", r"\star")  # ... but for these
 BANK_VERSION: Final = 1  # of the file, and of what a seed picks out of it
 BAR, ROOT, SIGN = "bar", "root", "sign"  # how a symbol is brought to the size of its place
 WORDS: Final = frozenset({r"\sin", r"\cos", r"\tan", r"\log", r"\lim"})  # that inks have as one symbol
@@ -589,5 +592,17 @@ def drawn_signs() -> dict[str, Lines]:
             np.array([[float(value) for value in point.split(",")] for point in stroke.split()]) / 100
             for stroke in text.split("|")
         ]
-        signs[name] = Lines.of(strokes)
+        signs[name] = Lines.of(
+            [_with_corners(s) if len(s) <= _FEW_POINTS or name in _ANGULAR else s for s in strokes]
+        )
     return signs
+
+
+def _with_corners(stroke: Points) -> Points:
+    """Repeat the points at which a line turns sharply: pens cut corners, but not where they halt."""
+    steps = np.diff(stroke, axis=0)
+    angles = np.arctan2(steps[:, 1], steps[:, 0])
+    turns = np.abs((np.diff(angles) + np.pi) % (2 * np.pi) - np.pi)
+    times = np.ones(len(stroke), dtype=np.int64)
+    times[1:-1][turns > _CORNER] = 3
+    return np.repeat(stroke, times, axis=0)

@@ -165,5 +165,6 @@ export const startPad = (on) => {
   byId("result").before(pad.section);
   const write = button("write", "pen", "pad.write");
   write.addEventListener("click", () => pad.show());
+  byId("new").addEventListener("click", () => pad.hide());
   byId("folder").after(write);
 };
