@@ -6,7 +6,6 @@ import { byId, icon, make, pause } from "./dom.js";
 import { exportAs } from "./exports.js";
 import { loadFormats } from "./formats.js";
 import { canCapture, canPaste, captureScreen, filesOf, hasFiles, pasteImage, picturesOf } from "./intake.js";
-import { startPad } from "./pad.js";
 import * as past from "./past.js";
 import { Result } from "./result.js";
 import { tinted } from "./tone.js";
@@ -155,7 +154,7 @@ const showWritten = async (file, reading) => {
   result.show(reading);
   notify(reading.note && say("pad.print"));
 };
-startPad({ read: showWritten, failed: (error) => explain(error) });
+byId("write").addEventListener("click", async () => (await import("./pad.js")).showPad({ read: showWritten, failed: explain }));
 
 // ---- what was read before, and rows of the table
 

@@ -11,7 +11,7 @@ const MARGIN_PX = 12; // around the ink, in the picture
 const words = (key) => ({ textContent: say(key), "data-say": key });
 const button = (id, drawn, key, properties = {}) => make("button", { type: "button", id, ...properties }, icon(drawn), make("span", words(key)));
 
-export class Pad {
+class Pad {
   #canvas = make("canvas", { id: "pad-sheet", role: "img", "aria-label": say("pad.title"), "data-say-label": "pad.title" });
   #strokes = []; // of points [x, y]
   #before = []; // what the strokes were, for undo
@@ -159,12 +159,14 @@ const trace = (context, strokes, colour) => {
   }
 };
 
-// Puts the pad on the page, and beside the other ways in a button that shows it.
-export const startPad = (on) => {
-  const pad = new Pad(on);
-  byId("result").before(pad.section);
-  const write = button("write", "pen", "pad.write");
-  write.addEventListener("click", () => pad.show());
-  byId("new").addEventListener("click", () => pad.hide());
-  byId("folder").after(write);
+let pad = null;
+
+// Shows the pad, which is made when it is first wanted.
+export const showPad = (on) => {
+  if (!pad) {
+    pad = new Pad(on);
+    byId("result").before(pad.section);
+    byId("new").addEventListener("click", () => pad.hide());
+  }
+  pad.show();
 };
