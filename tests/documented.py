@@ -271,7 +271,8 @@ def _write_inks(folder: Path, formulas: list[str]) -> None:
     ink = row_of(["x", "+", "y"], latex="x+y", name="one")
     write_inkml(ink, folder / "formula.inkml")
     (folder / "strokes.json").write_text(json.dumps(ink.to_dict()))
-    for name, inks in (("train", small_inks(3)), ("test2013", [ink])):
+    other = row_of(["a", "=", "b"], latex="a=b", name="two")  # not what the training inks show
+    for name, inks in (("train", small_inks(3)), ("test2013", [other])):
         lines = "".join(json.dumps(one.to_dict()) + "\n" for one in inks)
         (folder / f"crohme_{name}.jsonl.xz").write_bytes(lzma.compress(lines.encode()))
     (folder / "formulas.txt.xz").write_bytes(lzma.compress("\n".join(formulas).encode()))
