@@ -272,7 +272,7 @@ def _write_inks(folder: Path, formulas: list[str]) -> None:
     write_inkml(ink, folder / "formula.inkml")
     (folder / "strokes.json").write_text(json.dumps(ink.to_dict()))
     other = row_of(["a", "=", "b"], latex="a=b", name="two")  # not what the training inks show
-    for name, inks in (("train", small_inks(3)), ("test2013", [other])):
+    for name, inks in (("train", small_inks(3)), ("test2013", [other]), ("test2014", [other])):
         lines = "".join(json.dumps(one.to_dict()) + "\n" for one in inks)
         (folder / f"crohme_{name}.jsonl.xz").write_bytes(lzma.compress(lines.encode()))
     (folder / "formulas.txt.xz").write_bytes(lzma.compress("\n".join(formulas).encode()))

@@ -31,6 +31,7 @@ from i2l.formulas.commands import one_name
 from i2l.formulas.vocabulary import SPECIAL_TOKENS, Vocabulary
 from i2l.images.open import ImageError, ImageSource
 from i2l.images.prepare import FRAME_PX, REFERENCE_DPI, prepare_image
+from i2l.ink.hand import HAND_PREFIX
 from i2l.rendering.rasterize import Pixels, ink_box
 from i2l.rendering.styles import PAPER
 
@@ -213,6 +214,8 @@ def _scale(style_text: str, dpi: float) -> float | None:
     """Compute the scale of a rendered sample from its style; None for a picture, which says nothing of it."""
     if style_text == PICTURE_TEXT:
         return None
+    if style_text.startswith(HAND_PREFIX):  # written at the scale of the paper's style, whatever the look
+        return dpi / PAPER.dpi
     style = style_from_text(style_text)
     return dpi * PAPER.size_pt / (style.dpi * style.size_pt)
 
@@ -233,7 +236,6 @@ def _fill_prepared(
     return done
 
 
-@cache
 def _is_clean(style_text: str) -> bool:
     """Tell whether a sample is black on white at the scale of models, which preparing leaves as it is."""
     return style_from_text(style_text) == PAPER

@@ -51,13 +51,15 @@ def _differing(value: Style | Photo, usual: Style | Photo) -> dict[str, object]:
     return {name: value for name, value in values.items() if value != others[name]}
 
 
-@cache
 def style_from_text(text: str) -> Style:
-    """Read what `style_text` wrote; a picture has no style."""
+    """Read what `style_text` wrote, or what a seed of handwriting means; a picture has no style."""
+    return style_of_hand(text) if text.startswith(HAND_PREFIX) else _stored_style(text)
+
+
+@cache
+def _stored_style(text: str) -> Style:
     if text == PAPER_TEXT:
         return PAPER
-    if text.startswith(HAND_PREFIX):
-        return style_of_hand(text)
     values = json.loads(text)
     if "photo" in values:
         values["photo"] = Photo(**values["photo"])
