@@ -12,7 +12,7 @@ from i2l.config import ObjectiveConfig, TrainConfig
 from i2l.model.checkpoint import read_checkpoint
 
 RECIPES = sorted(Path(__file__).parents[2].joinpath("recipes").glob("*.yaml"))
-PRESETS = {"world": "pinpoint", "displays": "pinpoint"}
+PRESETS = {"world": "pinpoint", "displays": "pinpoint", "hand": "pinpoint"}
 SMALL_NETWORK = {
     "nopool": ["height_px=128", "width_px=320", "channels=[4,4,4,4,4]", "lstm_units=8", "output_units=8"],
     "pinpoint": ["height_px=128", "width_px=640", "channels=[4,4,4,8]", "depths=[0,1,1,1]",

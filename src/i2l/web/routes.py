@@ -20,9 +20,17 @@ from i2l.inference.model_folder import bundled_models
 from i2l.web import schemas
 from i2l.web.security import ProblemError, check_token
 from i2l.web.server_state import EXAMPLES, ServerState
-from i2l.web.uploads import declared_bytes, one_image, parse_json, read_body, several_images
+from i2l.web.uploads import (
+    declared_bytes,
+    given_strokes,
+    one_image,
+    parse_json,
+    read_body,
+    several_images,
+)
 
 MAX_FORMULA_BYTES = 256_000
+MAX_STROKES_BYTES = 2 << 20
 BATCH_UPLOADS = 4  # a request with several images may be so many times as long as one image
 
 # A file in a format: what browsers call it, and how its name ends. A format that is not here is plain text.
@@ -61,7 +69,7 @@ def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
             403: "Another site may not ask",
             408: "The upload took too long",
             413: "The file, its pixels, or the formula for this model is too large; a part of it may be read",
-            415: "Not an image",
+            415: "Not an image, or no strokes",
             421: "Unknown host",
             422: "No formula found, or a wrong option",
             500: "The reader failed",
@@ -169,6 +177,32 @@ async def read_batch(request: Request, options: Options) -> Response:
     return JSONResponse(
         {"readings": [one.to_dict() if isinstance(one, ProblemError) else one for one in found]}
     )
+
+
+@api_router.post(
+    "/strokes",
+    response_model=schemas.StrokesReading,
+    responses=_problems(400, 408, 413, 415, 422, 500, 503, 504),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": schemas.StrokesRequest.model_json_schema()},
+                "application/inkml+xml": {"schema": {"type": "string", "minLength": 1}},
+            },
+        }
+    },
+)
+async def strokes(request: Request, options: Options) -> Response:
+    """Read a formula that was written by hand: its strokes as JSON, or InkML."""
+    state = _state(request)
+    limit = min(MAX_STROKES_BYTES, state.options.max_upload_bytes)
+    async with _uploaded(request, max_bytes=limit) as body:
+        ink, options = given_strokes(request, body, options)
+        (result,) = await state.service.read(request, [ink], options)
+    if isinstance(result, ProblemError):
+        raise result
+    return JSONResponse(result)
 
 
 @api_router.post(

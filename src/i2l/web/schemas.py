@@ -53,6 +53,20 @@ class ReadRequest(ReadOptions):
     src: Source
 
 
+class StrokesRequest(ReadOptions):
+    """What was written by hand, as JSON; `scale` is not used, since strokes are drawn at the right one."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"strokes": [[[10, 40], [60, 40]], [[35, 15], [35, 65]]]}]},
+    )
+
+    strokes: list[Any] | dict[str, Any] = Field(
+        description="A list of strokes, each a list of points [x, y], y growing downwards; or as Mathpix, "
+        '{"strokes": {"x": [[...]], "y": [[...]]}}.'
+    )
+
+
 class BatchRequest(ReadOptions):
     """Several images as JSON."""
 
@@ -143,6 +157,12 @@ class ReadingModel(BaseModel):
     seconds: float = Field(description="That it took, in its batch.")
     ink: list[float] = Field(description="Left, top, right, bottom of what was read, in pixels.")
     data: list[FormattedFormula]
+
+
+class StrokesReading(ReadingModel):
+    """Strokes, read; boxes and sizes are in their units."""
+
+    note: str | None = Field(description="What to know of it: a model for print is no model for handwriting.")
 
 
 class ProblemModel(BaseModel):

@@ -1,4 +1,4 @@
-"""A process that reads: images come in on stdin, readings go out on stdout, several at a time.
+"""A process that reads: images and strokes come in on stdin, readings go out on stdout, several at a time.
 
 It knows nothing of HTTP. Files of strangers are decoded here and not in the server: whatever a damaged file
 does to a decoder, it does to a process that can be replaced.
@@ -25,6 +25,7 @@ from i2l.images.prepare import ImageTooLargeError
 from i2l.inference.options import ReadingOptions
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
+from i2l.ink.strokes import InkError, looks_like_ink
 from i2l.web.connections import limit_logs
 from i2l.web.workers import pack_frame, receive_frame
 
@@ -36,6 +37,7 @@ _KINDS: Final = {
     OversizedImageError: "too-large",
     ImageTooLargeError: "too-large",
     NotAnImageError: "not-an-image",
+    InkError: "invalid-request",
     I2LError: "not-a-formula",  # after the others, which are its children
 }
 
@@ -74,7 +76,10 @@ class ReadingDesk:
         """Read images; those with the same options go through the network together."""
         results: list[dict[str, Any]] = [{} for _ in items]
         groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-        for index, (_, options) in enumerate(items):
+        for index, (data, options) in enumerate(items):
+            if looks_like_ink(data):
+                results[index] = self._read_strokes(data, options)
+                continue
             groups[tuple(options[name] for name in ("beam", "n_best", "guard", "scale"))].append(index)
         for (beam, n_best, guard, scale), indices in groups.items():
             reader = self._reader.with_options(beam_width=max(beam, n_best), n_best=n_best, guard=guard)
@@ -83,6 +88,18 @@ class ReadingDesk:
             ):
                 results[index] = result
         return results
+
+    def _read_strokes(self, data: bytes, options: dict[str, Any]) -> dict[str, Any]:
+        """Read one formula that was written by hand."""
+        beam, n_best = options["beam"], options["n_best"]
+        reader = self._reader.with_options(
+            beam_width=max(beam, n_best), n_best=n_best, guard=options["guard"]
+        )
+        try:
+            reading = reader.read_strokes(data)
+        except Exception as error:  # whatever it is, it is said, and the next one is read
+            return _failure(error)
+        return {"reading": _to_json(reading, options["formats"]) | {"note": reader.handwriting_note}}
 
     def _read_group(self, reader: Reader, items: list[Item], scale: float | None) -> list[dict[str, Any]]:
         results: list[dict[str, Any]] = [{} for _ in items]
