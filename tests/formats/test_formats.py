@@ -21,8 +21,8 @@ from benchmarks.formats import (
     read_typst,
 )
 from i2l.errors import I2LError
-from i2l.formats.alphabets import in_alphabet
 from i2l.formats.convert import TEXT_FORMATS, FormatError, choose_formats, formula_docx, write_formula
+from i2l.formats.layout import in_alphabet
 from i2l.formats.translate import read_layout
 from i2l.formulas import commands
 from i2l.formulas.lexer import FormulaError

@@ -5,8 +5,8 @@ import threading
 import tkinter
 from typing import TYPE_CHECKING, Final
 
-from i2l.desktop.answer import Answer, output_formats
 from i2l.desktop.clipboard import copy_text
+from i2l.desktop.resident import Answer, output_formats
 from i2l.errors import I2LError
 
 if TYPE_CHECKING:
