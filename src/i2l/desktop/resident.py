@@ -3,10 +3,10 @@
 An answer is what the desktop shows of a reading: texts, and how sure they are. Only the process that reads
 needs numpy and the model; whoever shows an answer starts without them.
 
-The reader that stays is a process with the model loaded, which ends when nobody needs it. It listens at a Unix
-socket (a named pipe on Windows) in a folder that only its owner may enter. A file there says where: each
-process has an address of its own, so one that was killed is in nobody's way, and of two that start at once the
-later is found and the earlier ends. One request is one picture, the answer is JSON.
+The reader that stays is a process with the model loaded, which ends when nobody needs it. It listens at a
+Unix socket (a named pipe on Windows) in a folder that only its owner may enter. A file there says where: each
+process has an address of its own, so one that was killed is in nobody's way, and of two that start at once
+the later is found and the earlier ends. One request is one picture, the answer is JSON.
 """
 
 import argparse
