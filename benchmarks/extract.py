@@ -4,8 +4,8 @@ r"""Formulas from TeX sources: how many of TeX's own displays are found, how man
     python -m benchmarks.extract books/*.tar.xz --count --mutations 2000
 
 `--count` compiles every document of the sources with a hook in `\everydisplay`, and compares what TeX counts
-with what is found in the same document. Pictures are left out of the run, files that are missing are passed
-over, and a document that TeX gives up is named and not counted.
+with what is found in the same document. Slides are set as a handout, each once. Pictures are left out of the
+run, files that are missing are passed over, and a document that TeX gives up is named and not counted.
 """
 
 import argparse
@@ -30,7 +30,9 @@ MIN_INLINE = 8
 TIMEOUT_S = 1800
 PICTURES = ("tikzcd", "tikzpicture")
 HOOK = (
-    r"\makeatletter\def\@missingfileerror#1#2{}\makeatother"
+    r"\PassOptionsToClass{handout}{beamer}"  # a slide is set once, and not again for each of its steps
+    r"\makeatletter\def\@missingfileerror#1#2{\def\@missingfile@area{}\def\@missingfile@base{null}"
+    r"\def\@missingfile@ext{tex}}\makeatother"  # null.tex is LaTeX's own file with nothing in it
     r"\AddToHook{begindocument/before}{"
     r"\ifcsname inputpdft\endcsname\renewcommand\inputpdft[2]{}\fi%s}"
     r"\AddToHook{begindocument/end}{\everydisplay\expandafter{\the\everydisplay"
@@ -53,6 +55,7 @@ def main() -> None:
     )
     parser.add_argument("--count", action="store_true", help="count displays by TeX too")
     parser.add_argument("--every", type=int, default=1, help="count in every n-th document only")
+    parser.add_argument("--document", help="count in the document of this name only, such as book/main.tex")
     parser.add_argument("--mutations", type=int, default=0, help="damaged files to read")
     options = parser.parse_args()
     for source in options.sources:
@@ -63,7 +66,7 @@ def main() -> None:
             drawn = random.Random(1).sample(rows, min(options.sample, len(rows)))
             measure_compiling(kind, drawn)
         if options.count:
-            count_displays(bundles, options.every)
+            count_displays(bundles, options.every, options.document)
         if options.mutations:
             read_mutations(bundles, options.mutations)
 
@@ -114,8 +117,8 @@ def in_a_display(formula: str) -> str:
     return rf"\begin{{{inner}}}{match[2]}\end{{{inner}}}"
 
 
-def count_displays(bundles: Sequence[Bundle], every: int) -> None:
-    """Compare the displays of each document with TeX's own count."""
+def count_displays(bundles: Sequence[Bundle], every: int, document: str | None) -> None:
+    """Compare the displays of each document, or of the one that is named, with TeX's own count."""
     told = found = agreed = 0
     for bundle in bundles:
         with tempfile.TemporaryDirectory() as folder:
@@ -124,7 +127,8 @@ def count_displays(bundles: Sequence[Bundle], every: int) -> None:
                 path = Path(folder) / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(_CODE.sub(b"", bundle.files.get(target, data)))
-            for root in [name for name in bundle.tex_names() if bundle.is_root(name)][::every]:
+            roots = [document] if document else [name for name in bundle.tex_names() if bundle.is_root(name)]
+            for root in roots[::every]:
                 by_tex = count_by_tex(Path(folder), root)
                 by_us = count_by_us(bundle, root)
                 print(f"    {root}: {'not compiled' if by_tex is None else by_tex} by TeX, {by_us} found")

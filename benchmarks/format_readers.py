@@ -11,7 +11,7 @@ from typing import Any, Final
 from xml.etree import ElementTree
 
 from i2l.formats import layout as to
-from i2l.formats.alphabets import in_alphabet
+from i2l.formats.layout import in_alphabet
 from i2l.formats.mathml import limits_by_nature
 from i2l.formats.plain import LOWERED, RAISED
 from i2l.formulas.commands import SHOWN_RELATIONS
@@ -337,7 +337,7 @@ def form_of_typst(content: Any, *, whole: bool = True) -> list[Any]:  # noqa: AN
     if name == "linebreak":
         return [_BREAK]
     if name == "align-point":
-        return [_POINT]
+        return [] if whole else [_POINT]
     if name == "primes":
         return ["′"] * content["count"]
     if name in ("limits", "scripts", "stretch"):

@@ -3,15 +3,20 @@
 Each formula is written in every format, given to that format's own program, and what the program made of it
 is compared with what the formula shows (`benchmarks.format_readers`). MathML is parsed by Chromium, Typst by
 the compiler of `pip install typst`, AsciiMath by MathJax (`npm install mathjax-full@3`, the folder by
---mathjax), Office Math by Python's XML reader, and plain text by a reader of ours. What a format refuses is
-counted by name.
+--mathjax), Office Math by Python's XML reader, plain text by a reader of ours, and a Word document by
+LibreOffice, which gives its own MathML back, where it is installed (`apt install libreoffice-writer-nogui
+libreoffice-math-nogui`). Pictures are drawn, and the Typst that they are drawn of is compared as Typst is.
+What a format refuses is counted by name.
 """
 
 import argparse
 import json
 import random
+import re
 import shutil
 import subprocess
+import tempfile
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,9 +24,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 from benchmarks import format_readers as readers
-from i2l.formats.convert import TextFormat, write_formula
+from i2l.formats.convert import Formula, TextFormat, formula_docx, write_formula
 from i2l.formats.layout import FormatError, Row
 from i2l.formats.translate import read_layout
+from i2l.formats.typst import to_typst
 from i2l.formulas.lexer import FormulaError, decode_line, read_lines
 
 Form = list[Any]
@@ -118,6 +124,52 @@ def read_plain(texts: list[str]) -> Iterator[Form | str]:
         yield readers.without_limits(readers.form_of_plain(text))
 
 
+def open_in_libreoffice(content: bytes) -> list[ElementTree.Element]:
+    """Let LibreOffice open a Word document, and return the MathML of each formula that it found, in order.
+
+    LibreOffice rewrites Office Math in its own language of formulas, StarMath, in which some things cannot be
+    said (a bar that is not a fence, the words `and` and `or`, a bracket without its partner): what it shows
+    may be less than what Word shows.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "formulas.docx")
+        source.write_bytes(content)
+        command = ["soffice", f"-env:UserInstallation=file://{folder}/profile", "--headless"]
+        command += ["--convert-to", "odt", "--outdir", folder, str(source)]
+        subprocess.run(command, check=True, capture_output=True, timeout=300)
+        with zipfile.ZipFile(source.with_suffix(".odt")) as archive:
+            names = re.findall(r'xlink:href="\./(Object \d+)"', archive.read("content.xml").decode())
+            return [ElementTree.fromstring(archive.read(f"{name}/content.xml")) for name in names]
+
+
+def judge_docx(formulas: list[str]) -> dict[str, Any]:
+    """Write all formulas into one Word document, and count those that LibreOffice shows alike."""
+    refused: Counter[str] = Counter()
+    said = []
+    for formula in formulas:
+        try:
+            formula_docx(formula)
+            said.append(formula)
+        except (FormatError, FormulaError) as error:
+            refused[getattr(error, "construct", str(error))] += 1
+    found = open_in_libreoffice(formula_docx(*said))
+    same = 0
+    for formula, element in zip(said, found, strict=True):
+        (shown, *_notes) = element[0]  # what StarMath says stands beside it
+        try:
+            same += readers.form_of_mathml(shown) == readers.form_of_layout(read_layout(formula))
+        except ValueError:  # an element that we never write
+            continue
+    return {"said": len(said), "same": same, "refused": refused, "wrong": []}
+
+
+def _as_drawn(formula: str) -> str:
+    """Write the Typst of which pictures are made, after drawing both kinds."""
+    for output in ("svg", "png"):
+        assert Formula(formula).write(output)
+    return to_typst(read_layout(formula), drawn=True)
+
+
 def expected(layout: Row, output: TextFormat) -> Form:
     """Give the form that a format should give back."""
     form = readers.form_of_layout(layout, fonts=output in ("mathml", "omml"))
@@ -126,13 +178,16 @@ def expected(layout: Row, output: TextFormat) -> Form:
     return list(readers.as_asciimath_shows(form)) if output == "asciimath" else form
 
 
-def judge(formulas: list[str], output: TextFormat, reader: Reader) -> dict[str, Any]:
-    """Write every formula in a format and count what comes back."""
+def judge(
+    formulas: list[str], output: TextFormat, reader: Reader, *, write: Callable[[str], str] | None = None
+) -> dict[str, Any]:
+    """Write every formula in a format, or by another function for it, and count what comes back."""
+    write = write or (lambda formula: write_formula(formula, output))
     refused: Counter[str] = Counter()
     said: list[tuple[str, Row, str]] = []
     for formula in formulas:
         try:
-            said.append((formula, read_layout(formula), write_formula(formula, output)))
+            said.append((formula, read_layout(formula), write(formula)))
         except FormatError as error:
             refused[error.construct] += 1
         except FormulaError as error:
@@ -156,30 +211,39 @@ def main() -> None:
     options = parser.parse_args()
     lines = [decode_line(line) for line in read_lines(options.formulas)]
     formulas = random.Random(0).sample(lines, min(options.count, len(lines)))
-    every: dict[TextFormat, Reader] = {
-        "mathml": read_mathml,
-        "omml": read_omml,
-        "typst": read_typst,
-        "unicode": read_plain,
+    judges: dict[str, Callable[[], dict[str, Any]]] = {
+        "mathml": lambda: judge(formulas, "mathml", read_mathml),
+        "omml": lambda: judge(formulas, "omml", read_omml),
+        "typst": lambda: judge(formulas, "typst", read_typst),
+        "svg, png": lambda: judge(formulas, "typst", read_typst, write=_as_drawn),
+        "unicode": lambda: judge(formulas, "unicode", read_plain),
     }
     if options.mathjax:
-        every["asciimath"] = lambda texts: read_asciimath(texts, options.mathjax)
+        judges["asciimath"] = lambda: judge(
+            formulas, "asciimath", lambda texts: read_asciimath(texts, options.mathjax)
+        )
+    if shutil.which("soffice"):
+        judges["docx"] = lambda: judge_docx(formulas)
+    else:
+        print("docx: LibreOffice is not installed, so nobody opens the document.")
     print(f"{'format':12}{'said':>8}{'same':>8}{'refused':>9}{'wrong':>7}")
-    for output, reader in every.items():
-        if options.only not in (None, output):
+    for name, judged in judges.items():
+        if options.only not in (None, name):
             continue
-        result = judge(formulas, output, reader)
+        result = judged()
         wrong, refused = result["wrong"], result["refused"]
         print(
-            f"{output:12}{result['said']:8}{result['same']:8}{refused.total():9}{len(wrong):7}", dict(refused)
+            f"{name:12}{result['said']:8}{result['same']:8}{refused.total():9}{len(wrong):7}", dict(refused)
         )
         for one in wrong[: options.show]:
-            wanted, found = one["wanted"], one["found"]
-            place = next(
-                (at for at, pair in enumerate(zip(wanted, found, strict=False)) if pair[0] != pair[1]), 0
-            )
-            print(f"  {one['formula']}\n    {one['written']}")
-            print(f"    wanted: {wanted[place : place + 3]}\n    found:  {found[place : place + 3]}")
+            _show(one)
+
+
+def _show(one: dict[str, Any]) -> None:
+    wanted, found = one["wanted"], one["found"]
+    place = next((at for at, pair in enumerate(zip(wanted, found, strict=False)) if pair[0] != pair[1]), 0)
+    print(f"  {one['formula']}\n    {one['written']}")
+    print(f"    wanted: {wanted[place : place + 3]}\n    found:  {found[place : place + 3]}")
 
 
 if __name__ == "__main__":

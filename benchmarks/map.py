@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "i2l"
 MAP = ROOT / "docs" / "map.md"
-FLOW = ["", "formulas", "extraction", "rendering", "images", "dataset", "model", "training"]
+FLOW = ["", "formulas", "extraction", "rendering", "images", "ink", "dataset", "model", "training"]
 FLOW += ["inference", "evaluation", "explain", "web", "cli"]
 HEAD = """# Map of the code
 

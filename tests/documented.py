@@ -1,5 +1,6 @@
 """The commands of README.md and docs/, and a small world in which they can be run as they stand there."""
 
+import json
 import lzma
 import random
 import re
@@ -13,6 +14,8 @@ from pathlib import Path
 from PIL import Image
 
 from i2l.formulas.vocabulary import Vocabulary
+from i2l.ink.strokes import write_inkml
+from tests.ink.written import row_of, small_inks
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -53,11 +56,14 @@ NOT_RUN = {
     "i2l export LOWERED": "takes 15 s, like that of runs/nopool; tests/inference exports a pinpoint",
     "i2l calibrate pinpoint": "as in docs/reading.md, and it needs the export",
     "i2l calibrate MODEL": "the same as at the top of docs/reading.md",
+    "i2l train --data data/hand": "goes on from the model in the box, which is too large to train here",
+    "i2l export runs/hand": "needs that run",
+    "i2l calibrate models/hand": "the same",
 }
 _SMALL = (
     "--device cpu --max-steps 1 --set training.precision=float32 --set training.engine=plain"
     " --set training.batch_size=4 --set training.length_classes=[16,40,150]"
-    " --set training.min_shape_batches=1 --set training.emphasis=[] --set training.validation_samples=2"
+    " --set training.min_shape_batches=1 --set training.validation_samples=2"
 )
 _SMALL_CALSTM = (
     " --set model.height_px=128 --set model.width_px=320 --set model.channels=[4,4,4,4,4]"
@@ -206,7 +212,7 @@ def clear_target(command: str, folder: Path) -> None:
 
 def make_world(folder: Path) -> None:
     """Put there what the pages speak of: images, lists, a dataset, a run, a model, small ones."""
-    for name in ("examples", "recipes"):
+    for name in ("examples", "recipes", "src"):
         (folder / name).symlink_to(ROOT / name)
     image = ROOT / "examples" / "1-paper.png"
     for name in ("formula.png", "one.png", "two.png", "scans/a.png", "scans/b.png"):
@@ -219,6 +225,7 @@ def make_world(folder: Path) -> None:
     random.Random(0).shuffle(formulas)
     _write_lists(folder, formulas)
     _write_sources(folder, formulas[100:112])
+    _write_inks(folder, formulas[112:120])
     run(
         "i2l build --formulas train.txt --val val.txt --test test.txt --out data/90k --min-token-count 1 -q",
         folder,
@@ -259,6 +266,20 @@ def _write_sources(folder: Path, formulas: list[str]) -> None:
     with tarfile.open(folder / "paper.tar.gz", "w:gz") as archive:
         archive.add(paper, paper.name)
     paper.unlink()
+
+
+def _write_inks(folder: Path, formulas: list[str]) -> None:
+    """Handwriting under the names of CROHME's files, and one formula as InkML and as JSON."""
+    ink = row_of(["x", "+", "y"], latex="x+y", name="one")
+    write_inkml(ink, folder / "formula.inkml")
+    (folder / "strokes.json").write_text(json.dumps(ink.to_dict()))
+    other = row_of(["a", "=", "b"], latex="a=b", name="two")  # not what the training inks show
+    for name, inks in (("train", small_inks(3)), ("test2013", [other]), ("test2014", [other])):
+        lines = "".join(json.dumps(one.to_dict()) + "\n" for one in inks)
+        (folder / f"crohme_{name}.jsonl.xz").write_bytes(lzma.compress(lines.encode()))
+    (folder / "formulas.txt.xz").write_bytes(lzma.compress("\n".join(formulas).encode()))
+    (folder / "models").mkdir()
+    (folder / "models" / "hand").symlink_to(ROOT / "src" / "i2l" / "models" / "pinpoint")
 
 
 def _name_what_pages_leave_open(folder: Path) -> None:

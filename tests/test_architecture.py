@@ -16,6 +16,7 @@ FLOW = [
     "extraction",
     "rendering",
     "images",
+    "ink",
     "dataset",
     "model",
     "training",

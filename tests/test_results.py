@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import diagrams
 from benchmarks.results import left_out, mistakes, store
 from benchmarks.results.add import publishable, reduce_curve
 from benchmarks.results.curves import draw_curves
@@ -23,6 +24,13 @@ def test_pages_are_up_to_date() -> None:
     for path, text in render_pages().items():
         assert path.read_text(encoding="utf-8") == text, (
             f"{path.name} is not what results/ says; run: python -m benchmarks.results"
+        )
+
+
+def test_diagrams_are_up_to_date() -> None:
+    for name, text in diagrams.drawings().items():
+        assert (diagrams.FOLDER / name).read_text(encoding="utf-8") == text, (
+            f"{name} is not what the configuration says; run: python -m benchmarks.diagrams"
         )
 
 

@@ -9,6 +9,7 @@
         --localization EVALUATION --float32 EVALUATION --race FILE --wild FILE     the model in the box
     python -m benchmarks.results left-out --data DATASET --lines FILE     the test formulas that were not read
     python -m benchmarks.results pictures          the examples of docs/errors.md, drawn by TeX
+    python -m benchmarks.results gallery --lines FILE     the readings of docs/gallery.md, drawn by TeX
 """
 
 import argparse
@@ -56,6 +57,8 @@ def main() -> None:
     left_out.add_argument("--data", type=Path, required=True, help="the dataset")
     left_out.add_argument("--lines", type=Path, required=True, help="the formulas of its test split")
     commands.add_parser("pictures")
+    gallery = commands.add_parser("gallery")
+    gallery.add_argument("--lines", type=Path, required=True, help="the formulas of the test split")
     options = parser.parse_args()
     if options.command == "add":
         _add(options)
@@ -74,6 +77,10 @@ def main() -> None:
         from benchmarks.results.pictures import draw_examples
 
         draw_examples()
+    elif options.command == "gallery":
+        from benchmarks.results.pictures import draw_gallery
+
+        draw_gallery(options.lines)
     for path in write_pages():
         print(path)
 

@@ -18,8 +18,12 @@ _PLOT_WIDTH, _PLOT_HEIGHT = 460, 200  # of the plotting area of a histogram, in 
 _LEFT, _BOTTOM, _TOP, _RIGHT = 62, 36, 10, 24  # room around it
 _BAR_LABEL_WIDTH, _BAR_WIDTH, _BAR_ROW_HEIGHT = 160, 300, 22
 _CURVE_WIDTH, _CURVE_HEIGHT = 420, 220  # of the plotting area of curves and intervals
-_CURVE_LEFT, _CURVE_TOP, _CURVE_RIGHT, _CURVE_BOTTOM = 48, 12, 44, 56
-_SUBSET_LABEL_WIDTH, _SUBSET_ROW_HEIGHT = 170, 24
+_PANEL_WIDTH, _PANEL_HEIGHT = 200, 110  # of one of several curves
+_CURVE_LEFT, _CURVE_TOP, _CURVE_RIGHT, _CURVE_BOTTOM = 48, 26, 24, 45
+_FLOORS: Final = (0.0, 0.5, 0.8, 0.9)  # shares that a chart of high scores may begin with
+_GRID_STEPS: Final = 4
+_LETTER_WIDTH: Final = 7
+_SUBSET_LABEL_WIDTH, _SUBSET_ROW_HEIGHT = 190, 24
 _NUM_COLOURS: Final = 6  # as many as the style sheets have
 _GRID_SHARES: Final = (0, 0.25, 0.5, 0.75, 1)
 
@@ -214,47 +218,72 @@ def interval_chart(rows: Sequence[tuple[str, int, Range]]) -> Markup:
 def line_chart(
     labels: Sequence[str], lines: Sequence[tuple[str, Sequence[Range]]], *, caption: str
 ) -> Markup:
-    """Draw several scores over the same points, each with its interval as a band, and a key below them."""
-    step = _CURVE_WIDTH / max(len(labels) - 1, 1)
-    floor = _CURVE_TOP + _CURVE_HEIGHT
-    grid = Markup(
-        '<path class="grid" d="M{} {:.1f}h{}"/>'
-        '<text x="{}" y="{:.1f}" text-anchor="end" class="dim">{:.0%}</text>'
-    )
-    text = Markup('<text x="{:.1f}" y="{}" text-anchor="middle" class="dim">{}</text>')
-    parts = []
-    for share in _GRID_SHARES:
-        y = floor - share * _CURVE_HEIGHT
-        parts.append(grid.format(_CURVE_LEFT, y, _CURVE_WIDTH, _CURVE_LEFT - 6, y + 4, share))
-    parts += [
-        text.format(_CURVE_LEFT + index * step, floor + 16, label) for index, label in enumerate(labels)
+    """Draw scores over the same points, each with its interval as a band, in a small chart of its own.
+
+    All of them have the same axes, so that they compare at a glance and no band hides another.
+    """
+    width = _CURVE_WIDTH if len(lines) == 1 else _PANEL_WIDTH
+    height = _CURVE_HEIGHT if len(lines) == 1 else _PANEL_HEIGHT
+    lowest = min((score.low for _, scores in lines for score in scores), default=0.0)
+    floor = max(floor for floor in _FLOORS if floor <= max(lowest, 0.0))
+    panels = [
+        _Panel(width, height, floor).draw(number, name, labels, scores, caption)
+        for number, (name, scores) in enumerate(lines)
     ]
-    parts += [_curve(number, name, labels, scores, step) for number, (name, scores) in enumerate(lines)]
-    parts.append(text.format(_CURVE_LEFT + _CURVE_WIDTH / 2, floor + 36, caption))
-    key = Markup('<span class="key c{}">{}</span>')
-    keys = Markup("").join(key.format(number % _NUM_COLOURS, name) for number, (name, _) in enumerate(lines))
-    drawing = svg(_CURVE_LEFT + _CURVE_WIDTH + _CURVE_RIGHT, floor + _CURVE_BOTTOM, parts)
-    return drawing + Markup("<div>{}</div>").format(keys)
+    return Markup('<div class="multiples">{}</div>').format(Markup("").join(panels))
 
 
-def _curve(number: int, name: str, labels: Sequence[str], scores: Sequence[Range], step: float) -> Markup:
-    """Draw one line of a chart, with its band and a dot at each point."""
+class _Panel:
+    """One small chart: a line, its band and a dot at each point, from a lowest share up to all."""
 
-    def place(index: int, value: float) -> tuple[str, str]:
-        share = min(max(value, 0.0), 1.0)
-        return f"{_CURVE_LEFT + index * step:.1f}", f"{_CURVE_TOP + (1 - share) * _CURVE_HEIGHT:.1f}"
+    def __init__(self, width: float, height: float, floor: float) -> None:
+        self.width, self.height, self.floor = width, height, floor
 
-    band = [place(index, score.high) for index, score in enumerate(scores)]
-    band += [place(index, score.low) for index, score in reversed(list(enumerate(scores)))]
-    points = [place(index, score.value) for index, score in enumerate(scores)]
-    dot = Markup('<circle cx="{}" cy="{}" r="3.5"><title>{}: {}, {}</title></circle>')
-    dots = Markup("").join(
-        dot.format(*point, label, name, _percent(score))
-        for point, label, score in zip(points, labels, scores, strict=True)
-    )
-    group = Markup('<g class="c{}"><polygon points="{}"/><polyline points="{}"/>{}</g>')
-    corners, turns = (" ".join(map(",".join, places)) for places in (band, points))
-    return group.format(number % _NUM_COLOURS, corners, turns, dots)
+    def draw(
+        self, number: int, name: str, labels: Sequence[str], scores: Sequence[Range], caption: str
+    ) -> Markup:
+        """Draw the chart with its title, its axes and the caption of the lower one."""
+        base = _CURVE_TOP + self.height
+        grid = Markup(
+            '<path class="grid" d="M{} {:.1f}h{}"/>'
+            '<text x="{}" y="{:.1f}" text-anchor="end" class="dim">{:.0%}</text>'
+        )
+        text = Markup('<text x="{:.1f}" y="{}" text-anchor="middle" class="dim">{}</text>')
+        parts = [Markup('<text x="{}" y="14">{}</text>').format(_CURVE_LEFT, name)]
+        for step in range(_GRID_STEPS + 1):
+            share = self.floor + (1 - self.floor) * step / _GRID_STEPS
+            y = base - self.height * step / _GRID_STEPS
+            parts.append(grid.format(_CURVE_LEFT, y, self.width, _CURVE_LEFT - 6, y + 4, share))
+        widest = max(map(len, labels), default=1) * _LETTER_WIDTH + _LETTER_WIDTH
+        every = ceil(widest * max(len(labels) - 1, 1) / self.width)  # labels that would touch are left out
+        parts += [
+            text.format(self._x(index, labels), base + 19, label)
+            for index, label in enumerate(labels)
+            if index % every == 0
+        ]
+        parts.append(self._line(number, name, labels, scores))
+        parts.append(text.format(_CURVE_LEFT + self.width / 2, base + 37, caption))
+        return svg(_CURVE_LEFT + self.width + _CURVE_RIGHT, base + _CURVE_BOTTOM, parts)
+
+    def _x(self, index: int, labels: Sequence[str]) -> float:
+        return _CURVE_LEFT + index * self.width / max(len(labels) - 1, 1)
+
+    def _line(self, number: int, name: str, labels: Sequence[str], scores: Sequence[Range]) -> Markup:
+        def place(index: int, value: float) -> tuple[str, str]:
+            share = (min(max(value, self.floor), 1.0) - self.floor) / (1 - self.floor)
+            return f"{self._x(index, labels):.1f}", f"{_CURVE_TOP + (1 - share) * self.height:.1f}"
+
+        band = [place(index, score.high) for index, score in enumerate(scores)]
+        band += [place(index, score.low) for index, score in reversed(list(enumerate(scores)))]
+        points = [place(index, score.value) for index, score in enumerate(scores)]
+        dot = Markup('<circle cx="{}" cy="{}" r="3"><title>{}: {}, {}</title></circle>')
+        dots = Markup("").join(
+            dot.format(*point, label, name, _percent(score))
+            for point, label, score in zip(points, labels, scores, strict=True)
+        )
+        group = Markup('<g class="c{}"><polygon points="{}"/><polyline points="{}"/>{}</g>')
+        corners, turns = (" ".join(map(",".join, places)) for places in (band, points))
+        return group.format(number % _NUM_COLOURS, corners, turns, dots)
 
 
 def _percent(score: Range) -> str:

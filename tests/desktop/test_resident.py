@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from i2l.desktop import resident
-from i2l.desktop.answer import Answer
-from i2l.desktop.resident import ReadingError, Resident, ResidentError, ask, is_running
+from i2l.desktop.resident import Answer, ReadingError, Resident, ResidentError, ask, is_running
 from i2l.errors import I2LError
 from tests.desktop.conftest import ROOT, until
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from i2l.desktop import snip as snipping
-from i2l.desktop.answer import Answer
+from i2l.desktop.resident import Answer
 from i2l.desktop.screen import NothingChosenError, Region, find_screen
 from i2l.desktop.snip import SnipOptions, snip, watch_clipboard
 from i2l.errors import I2LError
@@ -162,7 +162,7 @@ def test_delay_comes_before_choosing(imitated, monkeypatch):
 
 def test_the_window(x_server, monkeypatch, picture):
     pytest.importorskip("tkinter", reason="needs tkinter: apt-get install python3-tk")
-    from i2l.desktop.answer import output_formats
+    from i2l.desktop.resident import output_formats
     from i2l.desktop.window import ReadingWindow
 
     monkeypatch.setenv("DISPLAY", x_server)

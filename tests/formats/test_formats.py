@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shutil
 import zipfile
 from pathlib import Path
 from xml.etree import ElementTree
@@ -11,10 +12,17 @@ import pytest
 from hypothesis import given, settings
 
 from benchmarks import format_readers as readers
-from benchmarks.formats import expected, read_mathml, read_omml, read_plain, read_typst
+from benchmarks.formats import (
+    expected,
+    open_in_libreoffice,
+    read_mathml,
+    read_omml,
+    read_plain,
+    read_typst,
+)
 from i2l.errors import I2LError
-from i2l.formats.alphabets import in_alphabet
 from i2l.formats.convert import TEXT_FORMATS, FormatError, choose_formats, formula_docx, write_formula
+from i2l.formats.layout import in_alphabet
 from i2l.formats.translate import read_layout
 from i2l.formulas import commands
 from i2l.formulas.lexer import FormulaError
@@ -210,6 +218,10 @@ def test_every_sign_of_latex_is_known():
             assert write_formula(f"a {sign} b", output)
 
 
+def test_typst_of_empty_cells_comes_back():
+    assert list(read_typst([write_formula(r"\begin{aligned} & \end{aligned}", "typst")])) == [[]]
+
+
 def test_typst_knows_the_names(tmp_path):
     import typst
 
@@ -248,3 +260,25 @@ def test_word_document():
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         text = archive.read("word/document.xml").decode()
     assert not re.search(r"<m:e></m:e>|<m:e/>", text), "Word shows an empty place as a dotted box"
+
+
+def test_brackets_under_an_exponent_are_one_thing():
+    """As Word keeps them; LibreOffice ended the formula at a closing bracket that stood alone."""
+    written = write_formula("x (a + (b)^2)_3 [c) (d", "omml")
+    pair = '<m:begChr m:val="("/><m:endChr m:val=")"/><m:grow m:val="0"/>'
+    assert written.count(pair) == 2
+    assert written.count("<m:sSub>") == written.count("<m:sSup>") == 1
+    assert list(read_omml([written])) == [expected(read_layout("x (a + (b)^2)_3 [c) (d"), "omml")]
+
+
+@pytest.mark.slow
+def test_libreoffice_opens_the_document():
+    if shutil.which("soffice") is None:
+        pytest.skip(
+            "LibreOffice is not installed: apt install libreoffice-writer-nogui libreoffice-math-nogui"
+        )
+    said = [latex for latex in FORMULAS if "hline" not in latex]
+    found = open_in_libreoffice(formula_docx(*said))
+    assert len(found) == len(said)
+    (shown, *_) = open_in_libreoffice(formula_docx(r"(a+b)^{2} = \frac{1}{\sqrt{x}}"))[0][0]
+    assert readers.form_of_mathml(shown) == expected(read_layout(r"(a+b)^{2} = \frac{1}{\sqrt{x}}"), "typst")

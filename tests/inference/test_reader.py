@@ -60,7 +60,7 @@ def test_the_reader_loads_nothing_heavy():
         "scipy",
         "pyarrow",
         "pypdfium2",
-        "fontTools",
+        "typst",
         "rich",
         "typer",
     }

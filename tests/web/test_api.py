@@ -236,12 +236,14 @@ def test_tokens_to_latex(client):
 
 def test_convert(client):
     """Edited LaTeX in every format; what a format cannot say has its reason in the place of the value."""
-    wanted = ["typst", "mathml", "unicode", "docx"]
+    wanted = ["typst", "mathml", "unicode", "docx", "png", "svg"]
     answer = client.post("/api/convert", json={"latex": r"\frac{a}{b}", "formats": wanted}).json()["data"]
     assert [entry["type"] for entry in answer] == wanted
-    assert [entry["error"] for entry in answer] == [None] * 4
+    assert [entry["error"] for entry in answer] == [None] * 6
     assert answer[0]["value"] == "frac(a, b)"
     assert base64.b64decode(answer[3]["value"]).startswith(b"PK")
+    assert base64.b64decode(answer[4]["value"]).startswith(b"\x89PNG")
+    assert answer[5]["value"].startswith("<svg")
     ruled = {"latex": r"\begin{array}{c} a \\ \hline b \end{array}", "formats": ["omml", "mathml"]}
     refused, said = client.post("/api/convert", json=ruled).json()["data"]
     assert refused["value"] is None
@@ -343,3 +345,55 @@ def test_every_format_that_is_listed_is_written(client):
         assert described["extension"].isalnum()
         if not described["text"]:
             base64.b64decode(written["value"], validate=True)
+
+
+STROKES = [[[0, 12], [12, 30], [24, 48]], [[24, 12], [12, 30], [0, 48]]]
+INKML = "<ink><trace>0 12, 12 30, 24 48</trace><trace>24 12, 12 30, 0 48</trace></ink>"
+
+
+def test_strokes_are_read_however_they_are_sent(client):
+    xml = {"Content-Type": "application/inkml+xml"}
+    answers = [
+        client.post("/api/strokes", json={"strokes": STROKES, "beam": 1}),
+        client.post("/api/strokes?beam=1", content=INKML, headers=xml),
+        client.post(
+            "/api/strokes",
+            json={
+                "strokes": {"strokes": {"x": [[0, 12, 24], [24, 12, 0]], "y": [[12, 30, 48]] * 2}},
+                "beam": 1,
+            },
+        ),
+    ]
+    assert [answer.status_code for answer in answers] == [200] * 3, answers[0].text
+    readings = [without_chance(answer.json()) for answer in answers]
+    assert readings[0] == readings[1] == readings[2]
+    assert "never taught handwriting" in readings[0]["note"]
+    assert readings[0]["tokens"]
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "status", "said"),
+    [
+        ('{"strokes": []}', "application/json", 422, "no strokes"),
+        ('{"strokes": 5}', "application/json", 422, "strokes"),
+        ('{"strokes": [[[1, NaN]]]}', "application/json", 422, "not a number"),
+        ('{"strokes": [[["a", "b"]]]}', "application/json", 422, "no number"),
+        ('{"strokes": [[[1, 1]]], "colour": 1}', "application/json", 422, "colour"),
+        ("[[[1, 1]]]", "application/json", 422, "JSON object"),
+        ("<ink>", "application/inkml+xml", 422, "damaged"),
+        ("<!DOCTYPE ink [<!ENTITY a 'b'>]><ink/>", "application/xml", 422, "document type"),
+        ("<svg/>", "application/xml", 415, "InkML"),
+        ("1 2", "text/plain", 415, "InkML"),
+    ],
+)
+def test_what_is_no_ink_gets_a_problem(client, content, kind, status, said):
+    answer = client.post("/api/strokes", content=content, headers={"Content-Type": kind})
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    assert said in answer.json()["detail"]
+
+
+def test_a_long_drawing_is_too_large(client):
+    answer = client.post(
+        "/api/strokes", content=b"[" * (3 << 20), headers={"Content-Type": "application/xml"}
+    )
+    assert answer.status_code == 413

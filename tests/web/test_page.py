@@ -441,6 +441,11 @@ def test_copy_in_every_format_that_the_server_lists(page, picture):
     name, content = saved(page, page.locator("#menu").get_by_text("MathML, for Word").click)
     assert name == "formula.mml"
     assert content.startswith(b"<math")
+    for label, start in (("SVG picture", b"<svg"), ("PNG picture", b"\x89PNG")):
+        page.locator("#save-as").click()
+        name, content = saved(page, page.locator("#menu").get_by_text(label).click)
+        assert name == f"formula.{label[:3].lower()}"
+        assert content.startswith(start)
 
 
 def test_an_unknown_format_of_the_server_appears(visit, picture):

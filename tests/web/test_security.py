@@ -57,7 +57,7 @@ def test_everything_that_costs_or_tells_asks_for_the_token():
     paths = ["/api/models", "/api/examples", "/metrics"]
     answers = ask(
         [get(path, ("Authorization", f"Bearer {said}")) for path in paths for said in ("", "secre", "x")]
-        + [("POST", path, {}) for path in ("/api/read", "/api/read/batch", "/api/latex")],
+        + [("POST", path, {}) for path in ("/api/read", "/api/read/batch", "/api/strokes", "/api/latex")],
         token=TOKEN,
     )
     assert {answer.status_code for answer in answers} == {401}

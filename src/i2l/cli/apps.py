@@ -126,7 +126,7 @@ def snip(
 
         i2l snip --window --delay 3
     """
-    from i2l.desktop.answer import check_format
+    from i2l.desktop.resident import check_format
     from i2l.desktop.screen import Region
     from i2l.desktop.snip import SnipOptions
     from i2l.desktop.snip import snip as snip_region
@@ -163,8 +163,8 @@ def watch(
 
     Example: `i2l watch`, then take screenshots of formulas with whatever you like.
     """
-    from i2l.desktop.answer import check_format
     from i2l.desktop.clipboard import copy_text
+    from i2l.desktop.resident import check_format
     from i2l.desktop.snip import watch_clipboard
     from i2l.errors import I2LError
 

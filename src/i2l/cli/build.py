@@ -208,14 +208,29 @@ def build(
     labels: Annotated[
         list[Path] | None, typer.Option(help="File of picture names, tabs and formulas, for --images.")
     ] = None,
-    recipe: Annotated[str, typer.Option(help="im2latex-90k, i2l-140k, world or photo.")] = "im2latex-90k",
+    inks: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Handwriting with labels, for the recipe hand: JSON lines, or a folder of InkML. "
+            "May be repeated."
+        ),
+    ] = None,
+    ink_copies: Annotated[
+        int, typer.Option(min=1, help="Draw each ink to train on so often, another way every time.")
+    ] = 1,
+    recipe: Annotated[
+        str, typer.Option(help="im2latex-90k, i2l-140k, world, photo or hand.")
+    ] = "im2latex-90k",
     min_token_count: Annotated[
         int | None,
         typer.Option(min=1, help="Drop training formulas with rarer tokens; default: the recipe's."),
     ] = None,
     val: Annotated[
         Path | None,
-        typer.Option(help="Formulas (with --images alone: labels) to validate on; then all others train."),
+        typer.Option(
+            help="Formulas (with --images alone: labels; with --inks: inks) to validate on; "
+            "then all others train."
+        ),
     ] = None,
     test: Annotated[Path | None, typer.Option(help="Formulas or labels to test on; likewise.")] = None,
     val_fraction: Annotated[
@@ -263,22 +278,36 @@ def build(
         i2l build --from im2latex-100k downloads/im2latex --out data/90k
 
         i2l build --images photos --labels labels.tsv --out data/photos --recipe photo
+
+        i2l build --inks train.jsonl.xz --val val.jsonl.xz --formulas a.txt --recipe hand --out data/hand
     """
     from i2l.errors import I2LError, require_extra
 
     for module in ("pyarrow", "pypdfium2"):
         require_extra(module, "data")
     from i2l.dataset.build import BuildOptions, EngineOptions, build_dataset
-    from i2l.dataset.sources import find_recipe, im2latex_sources, picture_sources, text_sources
+    from i2l.dataset.sources import (
+        find_recipe,
+        im2latex_sources,
+        ink_sources,
+        picture_sources,
+        text_sources,
+    )
 
     paths = [*(formulas or []), *(more_formulas or [])]
     pictures = bool(images or labels)
     if published is not None:
-        if len(paths) != 1 or formulas or pictures or val or test or macros:
+        if len(paths) != 1 or formulas or pictures or inks or val or test or macros:
             raise I2LError(
                 f"Name the folder of the dataset, and nothing else: i2l build --from {published.value} DIR"
             )
         sources = im2latex_sources(paths[0], limit=limit)
+    elif inks and pictures:
+        raise I2LError("Pictures and inks are two datasets; build both, and train on both.")
+    elif inks or recipe == "hand":
+        sources = ink_sources(
+            inks or [], paths, copies=ink_copies, val=val, test=test, macros=macros or (), limit=limit
+        )
     elif paths and pictures:
         if val or test or len(macros or []) > 1:
             raise I2LError(
@@ -303,7 +332,7 @@ def build(
         recipe=chosen,
         seed=seed,
         compact=compact,
-        boxes=not compact if boxes is None else boxes,
+        boxes=bool(inks) or not compact if boxes is None else boxes,
     )
     workers = EngineOptions(name=engine, jobs=jobs, address=address)
     try:

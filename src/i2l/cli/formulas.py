@@ -13,9 +13,9 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -209,28 +209,39 @@ def write_file(latex: str, kind: "OutputFormat", out: Path | None, name: str | N
 
     Raises:
         FormatError: if the format cannot say the formula.
-        MissingDependencyError: if a picture is asked for and TeX is not installed.
+        MissingDependencyError: if a picture is asked for and Typst is not installed.
     """
     from i2l.files import atomic_write
-    from i2l.formats.convert import FILE_FORMATS, formula_docx
+    from i2l.formats.convert import FILE_FORMATS, Formula
 
     if kind not in FILE_FORMATS or out is None:
         return
-    if kind == "docx":
-        content = formula_docx(latex)
-    else:
-        from i2l.rendering.render import typeset_png, typeset_svg
-
-        content = typeset_png(latex) if kind == "png" else typeset_svg(latex).encode()
+    written = Formula(latex).write(kind)
+    content = written.encode() if isinstance(written, str) else written
     path = out.with_suffix(f".{kind}") if name is None else out / f"{Path(name).stem}.{kind}"
     with atomic_write(path, "wb") as target:
         target.write(content)
 
 
+@contextmanager
+def text_target(out: Path | None, formats: "Sequence[OutputFormat]") -> Iterator[IO[str]]:
+    """Give what text is written to: the file that was asked for, if nothing else goes there, or stdout."""
+    from i2l.files import atomic_write
+    from i2l.formats.convert import FILE_FORMATS
+
+    if out is None or any(kind in FILE_FORMATS for kind in formats):
+        yield sys.stdout
+    else:
+        with atomic_write(out) as file:
+            yield file
+
+
 def convert(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Files with one formula a line, plain, .xz or .gz; `-` or none: standard input."),
+    formulas: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="LaTeX, or files with one formula a line, plain, .xz or .gz; `-` or none: standard input.",
+        ),
     ] = None,
     output: Annotated[
         str,
@@ -244,7 +255,10 @@ def convert(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help="Where docx, png and svg go: a file; a folder for several formulas."
+            "--out",
+            "-o",
+            help="Where docx, png and svg go: a file; a folder for several formulas. Without these, the file "
+            "for the text.",
         ),
     ] = None,
 ) -> None:
@@ -252,24 +266,41 @@ def convert(
 
     What it cannot say is named on stderr, and the exit status is 1.
 
-    Example: `echo '\frac{a}{b}' | i2l convert --format typst` prints `frac(a, b)`
+    Examples:
+
+        i2l convert '\frac{a}{b}'
+
+        i2l convert formulas.txt --format mathml -o formulas.mathml
     """
-    from i2l.formulas.lexer import decode_line, read_lines
+    from i2l.formats.convert import FILE_FORMATS
+    from i2l.formulas.lexer import decode_line
 
     formats = read_formats(output, out)
-    lines = [line for path in files or [Path("-")] for line in read_lines(path)]
+    lines = [line for formula in formulas or ["-"] for line in _lines_of(formula)]
     failed = 0
-    for number, line in enumerate(lines, start=1):
-        text = ""
-        try:
-            latex = decode_line(line)
-            text = in_formats(latex, (), formats)
-            for kind in formats:
-                write_file(latex, kind, out, f"{number:06d}" if len(lines) > 1 else None)
-        except I2LError as error:
-            failed += 1
-            typer.echo(f"line {number}: {error}", err=True)
-        if any(kind not in ("docx", "png", "svg") for kind in formats):
-            sys.stdout.write(text + "\n")
+    with text_target(out, formats) as target:
+        for number, line in enumerate(lines, start=1):
+            text = ""
+            try:
+                latex = decode_line(line)
+                text = in_formats(latex, (), formats)
+                for kind in formats:
+                    write_file(latex, kind, out, f"{number:06d}" if len(lines) > 1 else None)
+            except I2LError as error:
+                failed += 1
+                typer.echo(f"line {number}: {error}", err=True)
+            if any(kind not in FILE_FORMATS for kind in formats):
+                target.write(text + "\n")
     if failed:
         raise typer.Exit(1)
+
+
+def _lines_of(formula: str) -> Iterator[bytes]:
+    """Return the lines of a file, if there is one or the name is one of a file, else the LaTeX itself."""
+    from i2l.formulas.lexer import read_lines
+
+    path = Path(formula)
+    if formula == "-" or path.suffix in (".txt", ".tex", ".xz", ".gz") or path.is_file():
+        yield from read_lines(path)
+    else:
+        yield formula.encode()

@@ -127,6 +127,12 @@ def export(
     calibration: Annotated[
         Path | None, typer.Option(help="calibration.json that was fitted on its validation split.")
     ] = None,
+    handwriting: Annotated[
+        bool, typer.Option("--handwriting", help="Note that the model was taught handwriting.")
+    ] = False,
+    licence: Annotated[
+        str, typer.Option(help="Licence of the weights, where the data asks for one; noted on the card.")
+    ] = "",
 ) -> None:
     """Make a model folder of a training run: ONNX networks, vocabulary, config and model card.
 
@@ -144,7 +150,15 @@ def export(
     from i2l.inference.export import export_model
 
     fitted = Calibration.load(calibration) if calibration else None
-    result = export_model(run, out, precision=precision, dpi=dpi, calibration=fitted)
+    result = export_model(
+        run,
+        out,
+        precision=precision,
+        dpi=dpi,
+        calibration=fitted,
+        handwriting=handwriting,
+        licence=licence,
+    )
     typer.echo(
         f"{result.path}: {result.size_bytes / 1e6:.1f} MB, differs from the checkpoint by "
         f"{result.parity.logits:.1e} in logits and {result.parity.attention:.1e} in attention "

@@ -1,4 +1,4 @@
-"""`i2l read`: images in, LaTeX out, one line for one image."""
+"""`i2l read`: images or strokes in, LaTeX out, one line for each."""
 
 import glob
 import json
@@ -21,13 +21,16 @@ if TYPE_CHECKING:
 
 _PAGE_UNREAD = 0.35  # share of ink that was not read, above which a picture may be a page
 _PAGE_HEIGHT_PX = 600  # at the scale of the model, of a picture that was read with doubt: a dozen lines
+STROKE_SUFFIXES = (".inkml", ".json")
 PROGRESS_FROM_IMAGES = 8  # with fewer there is no progress bar
 
 
 def read(
     images: Annotated[
         list[str] | None,
-        typer.Argument(help="Files, folders or globs; - or none: an image on standard input."),
+        typer.Argument(
+            help="Images, InkML or JSON files of strokes, folders or globs; - or none: standard input."
+        ),
     ] = None,
     model: Annotated[
         str | None, typer.Option(help="A bundled model's name, or a folder.", metavar="NAME|DIR")
@@ -98,6 +101,8 @@ def read(
 
         i2l read page.png --region 120,310,840,95
 
+        i2l read formula.inkml --model models/hand
+
         xclip -selection clipboard -t image/png -o | i2l read --copy
     """
     from i2l.inference.reader import read_in_chunks
@@ -123,12 +128,14 @@ def read(
         threads=threads,
     )
     readings = read_in_chunks(
-        [source for _, source in sources],
+        [source for _, source in sources if not _holds_strokes(source)],
         options,
         scale=scale,
         region=_parse_region(region) if region is not None else None,
         jobs=jobs,
     )
+    if any(_holds_strokes(source) for _, source in sources):
+        readings = _with_strokes(sources, readings, options)
     printed, failed = [], 0
     for (name, _), reading in zip(sources, _watched(readings, len(sources)), strict=True):
         try:
@@ -163,6 +170,38 @@ def _page_hint(name: str, found: "Reading | I2LError") -> str:
     else:
         is_page = found.unread > _PAGE_UNREAD or found.prepared.pixels.shape[0] > _PAGE_HEIGHT_PX
     return f" If it is a whole page, read all formulas on it with: i2l page {name}" if is_page else ""
+
+
+def _holds_strokes(source: "ImageSource") -> bool:
+    """Tell a file of strokes by its name, and what came through a pipe by its first bytes."""
+    if isinstance(source, bytes):
+        from i2l.ink.strokes import looks_like_ink
+
+        return looks_like_ink(source)
+    return isinstance(source, str) and source.lower().endswith(STROKE_SUFFIXES)
+
+
+def _with_strokes(
+    sources: "list[tuple[str, ImageSource]]",
+    readings: "Iterator[Reading | I2LError]",
+    options: ReadingOptions,
+) -> "Iterator[Reading | I2LError]":
+    """Put readings of strokes between those of images; say once if the model was not taught handwriting."""
+    from i2l.inference.reader import Reader
+
+    reader = Reader.from_options(options)
+    note = reader.handwriting_note
+    for name, source in sources:
+        if not _holds_strokes(source):
+            yield next(readings)
+            continue
+        if note:
+            typer.echo(f"{name}: {note}", err=True)
+            note = None
+        try:
+            yield reader.read_strokes(source)  # type: ignore[arg-type] # a path or bytes
+        except I2LError as error:
+            yield error
 
 
 def _find_images(names: list[str]) -> "list[tuple[str, ImageSource]]":

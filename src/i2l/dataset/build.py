@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from i2l import __version__
 from i2l.dataset.card import summarize, write_card, write_readme, write_report
-from i2l.dataset.format import CARD_FILE, FORMAT, VERDICTS_FILE, VOCABULARY_FILE, DatasetReader
+from i2l.dataset.format import BANK_FILE, CARD_FILE, FORMAT, VERDICTS_FILE, VOCABULARY_FILE, DatasetReader
 from i2l.dataset.shards import (
     ShardOptions,
     check_styles,
@@ -28,7 +28,9 @@ from i2l.dataset.shards import (
     write_shard,
 )
 from i2l.dataset.sources import (
+    HAND_STYLES,
     SPLITS,
+    TRAIN,
     InputError,
     LineNames,
     Origin,
@@ -40,6 +42,7 @@ from i2l.dataset.sources import (
     pictures_sha256,
 )
 from i2l.dataset.stages import (
+    INKS_FILE,
     LINES,
     SELECTED,
     BuildProgress,
@@ -51,9 +54,12 @@ from i2l.dataset.stages import (
     picture_part,
 )
 from i2l.dataset.verdicts import (
+    DUPLICATE,
+    EARLY_REASONS,
     UNASSIGNED,
     VERDICTS_SCHEMA,
     BuildOutcome,
+    Selection,
     count_tokens,
     decide_verdicts,
     select_lines,
@@ -71,6 +77,8 @@ from i2l.errors import require_choice
 from i2l.files import atomic_write
 from i2l.formulas.expansion import Macros
 from i2l.formulas.vocabulary import Vocabulary
+from i2l.ink.bank import Bank
+from i2l.ink.strokes import Ink
 from i2l.rendering.sandbox import pdflatex_path
 
 EngineName = Literal["local", "ray"]
@@ -156,6 +164,16 @@ def _check_sources(sources: Sequence[Source], options: BuildOptions) -> None:
         raise InputError(f"Two inputs are called {twice[0]}, so ids would be the same; rename one of them.")
     if options.compact and any(source.pictures is not None for source in sources):
         raise BuildError("Pictures have no vector pages to store; leave out --compact.")
+    hand, inks = options.recipe.styles == HAND_STYLES, any(source.copies for source in sources)
+    if hand != inks:
+        raise BuildError(
+            "The recipe hand writes with the symbols of inks, and no other recipe does: "
+            "give both --recipe hand and --inks, or neither."
+        )
+    if hand and any(source.pictures is not None for source in sources):
+        raise BuildError("Pictures and inks are two datasets; build both, and train on both.")
+    if hand and options.compact and not options.boxes:
+        raise BuildError("Symbols of compact handwriting are drawn into their boxes; leave out --no-boxes.")
 
 
 def make_plan(sources: Sequence[Source], options: BuildOptions) -> Plan:
@@ -176,6 +194,7 @@ def make_plan(sources: Sequence[Source], options: BuildOptions) -> Plan:
                 "pictures": pictures_sha256(source),
                 "macros": source.macros and file_sha256(source.macros),
             }
+            | ({"copies": source.copies} if source.copies else {})
             for source in sources
         ],
         "recipe": asdict(options.recipe),
@@ -225,12 +244,19 @@ class _Build:
             macros=[None if source.macros is None else Macros.load(source.macros) for source in sources],
         )
 
+    @property
+    def hand(self) -> bool:
+        """Whether formulas are written by hand."""
+        return self.options.recipe.styles == HAND_STYLES
+
     def run(self) -> None:
         """Do what is left to do."""
         self.names = self.cut_lines()
         self.num_parts = -(-len(self.names) // self.options.part_lines)
         self.run_parts("normalize", "normalized", partial(normalize_part, self.stage_options))
         self.select()
+        if self.hand:
+            self.open_bank()
         self.run_parts("render", "rendered", partial(picture_part, self.stage_options))
         counts = count_tokens(self.folder, self.num_parts)
         outcome = self.decide_verdicts(counts)
@@ -252,26 +278,29 @@ class _Build:
             if _renders(self.sources):
                 check_styles(self.options.recipe.styles)  # before any work, and once
             num_lines = [0] * len(self.sources)
+            inks: list[Ink] = []
             with origins_writer(self.folder.result, self.sources) as write_origin:
-                lines = self.read_sources(num_lines, write_origin)
+                lines = self.read_sources(num_lines, write_origin, inks)
                 index = 0
                 while rows := list(islice(lines, self.options.part_lines)):
                     write_part(self.folder.part("lines", index), pa.Table.from_pylist(rows, schema=LINES))
                     index += 1
+            if self.hand:
+                Bank.of(inks).save(self.folder.path / INKS_FILE)
             write_part(counts, pa.table({"lines": pa.array(num_lines, pa.int64())}))
         num_lines = read_part(counts)["lines"].to_pylist()
         if sum(num_lines) == 0:
             raise BuildError("The inputs hold no lines.")
         names = [source.name for source in self.sources]
-        if not any(source.extracted or source.pictures is not None for source in self.sources):
+        if not any(source.names_lines for source in self.sources):
             return LineNames(names=names, num_lines=num_lines)
         own_names = StoredNames(self.folder, part_lines=self.options.part_lines)
         return LineNames(names=names, num_lines=num_lines, own_names=own_names)
 
     def read_sources(
-        self, num_lines: list[int], write_origin: Callable[[Origin], None]
+        self, num_lines: list[int], write_origin: Callable[[Origin], None], inks: list[Ink]
     ) -> Iterator[dict[str, object]]:
-        """Yield the lines of all sources as rows of the parts, and count those of each source."""
+        """Yield the lines of all sources as rows of the parts; count those of each source, collect inks."""
         for index, source in enumerate(self.sources):
             split = UNASSIGNED if source.split is None else SPLITS.index(source.split)
             for line in source.lines():
@@ -280,6 +309,10 @@ class _Build:
                     write_origin(line.origin)
                 row = line._asdict() | {"source": index, "split": split}
                 del row["origin"]
+                if line.ink is not None:
+                    if line.copy == 0:
+                        inks.append(line.ink)
+                    row["ink"] = len(inks) - 1
                 yield row
 
     def run_parts(self, title: str, stage: str, task: Callable[[int], None]) -> None:
@@ -324,10 +357,39 @@ class _Build:
             val_fraction=self.options.recipe.val_fraction,
             test_fraction=self.options.recipe.test_fraction,
         )
+        if self.hand:
+            self.keep_first_copies(selection)
         selected = pa.table([selection.splits, selection.reasons, selection.others], schema=SELECTED)
         for index in parts:
             rows = selected.slice(index * self.options.part_lines, self.options.part_lines)
             write_part(self.folder.part("selected", index), rows)
+
+    def keep_first_copies(self, selection: Selection) -> None:
+        """Leave one drawing of each ink in the splits that judge; the others are called duplicates."""
+        copies = np.concatenate(
+            [read_part(self.folder.part("lines", i))["copy"].to_numpy() for i in range(self.num_parts)]
+        )
+        judges = selection.splits != SPLITS.index(TRAIN)
+        again = np.flatnonzero(judges & (copies > 0) & (selection.reasons == 0))
+        selection.reasons[again] = EARLY_REASONS.index(DUPLICATE)
+        selection.others[again] = again - copies[again]
+
+    def open_bank(self) -> None:
+        """Write the bank of the dataset: all inks, but only the symbols of those that are for training."""
+        path = self.folder.result / BANK_FILE
+        if path.exists():
+            return
+        bank = Bank.load(self.folder.path / INKS_FILE)
+        trains = np.zeros(len(bank), dtype=bool)
+        for index in range(self.num_parts):
+            inks = read_part(self.folder.part("lines", index))["ink"].to_numpy(zero_copy_only=False)
+            selected = read_part(self.folder.part("selected", index))
+            kept = (selected["reason"].to_numpy() == 0) & (
+                selected["split"].to_numpy() == SPLITS.index(TRAIN)
+            )
+            chosen = inks[kept & ~np.isnan(inks.astype(np.float64))].astype(np.int64)
+            trains[chosen] = True
+        bank.restricted(trains.tolist()).save(path)
 
     def decide_verdicts(self, token_counts: Counter[str]) -> BuildOutcome:
         """Decide the verdict of every line, and write them all down."""
@@ -361,10 +423,11 @@ class _Build:
             compact=self.options.compact,
             boxes=_has_boxes(self.sources, self.options),
             pictures=any(source.pictures is not None for source in self.sources),
+            hand=self.hand,
         )
         lines = {split: np.asarray(rows) for split, rows in outcome.rows.items() if rows}
         pages: dict[str, pa.Table] = {}
-        if self.options.compact:
+        if self.options.compact and not self.hand:
             files, pages = lay_out_pages(
                 self.folder, lines, looks=list(outcome.looks), looks_of=outcome.looks_of
             )

@@ -17,11 +17,12 @@ from PIL import Image
 
 from i2l.dataset.format import CARD_FILE, FORMAT, Split
 from i2l.dataset.shards import PICTURE_TEXT, encode_png, shard_schema, style_from_text
-from i2l.dataset.sources import SPLITS, TRAIN, file_sha256
+from i2l.dataset.sources import HAND_STYLES, SPLITS, TRAIN, file_sha256
 from i2l.dataset.verdicts import (
     COMMON_TOKENS,
     KEPT,
     NO_DUPLICATE,
+    NO_HAND,
     NO_LEAK,
     NO_SPLIT,
     NORMALISED,
@@ -34,6 +35,7 @@ from i2l.dataset.verdicts import (
 from i2l.dataset.work import Plan
 from i2l.files import CHECKSUMS, atomic_write, write_checksums
 from i2l.html import bar_chart, fill_template, histogram, page_file, rank_chart
+from i2l.ink.bank import drawn_signs
 
 Card = dict[str, Any]
 
@@ -42,12 +44,14 @@ COLUMNS = {
     "image": "PNG, 8-bit grey, cropped to ink; a picture that was given is stored as its file was",
     "pages": "file with the vector page of the sample; `i2l.dataset.format.DatasetReader` draws it",
     "page": "page in that file, counted from 0",
+    "ink": "number of the ink in `ink/bank.npz`; null for a formula written with its symbols",
     "formula": "canonical LaTeX, tokens joined by single spaces",
     "tokens": "the same as a list",
     "width": "of the image, in pixels",
     "height": "of the image, in pixels",
     "boxes": "left, top, right, bottom in pixels (half-open) of every token; null if it draws nothing",
-    "style": "how it was drawn; `paper` is a display in 12pt article at 200 dpi, `picture` was given",
+    "style": "how it was drawn; `paper` is a display in 12pt article at 200 dpi, `picture` was given, "
+    "`hand:SEED` was written by hand",
 }
 
 
@@ -88,14 +92,20 @@ def summarize(
         "sources": [
             {
                 "name": source["name"],
-                "holds": "pictures" if source["pictures"] else "formulas",
+                "holds": "inks" if source.get("copies") else "pictures" if source["pictures"] else "formulas",
                 "num_given": num_given,
                 "num_kept": outcome.kept_by_source[index],
             }
             for index, (source, num_given) in enumerate(zip(plan["inputs"], num_lines, strict=True))
         ],
         "plan": plan,
-    }
+    } | ({"unwritten": _unwritten(outcome)} if plan["recipe"]["styles"] == HAND_STYLES else {})
+
+
+def _unwritten(outcome: BuildOutcome) -> dict[str, int]:
+    """Count why formulas could not be written by hand, the commonest cause first."""
+    causes = {cause: count for (verdict, cause), count in outcome.causes.items() if verdict == NO_HAND}
+    return dict(ranked(causes))
 
 
 def count_steps(recipe: Mapping[str, Any], verdicts: Mapping[str, Mapping[str, int]]) -> list[Card]:
@@ -153,7 +163,8 @@ def write_readme(result: Path, card: Card) -> None:
     title = title_of(card)
     compact = plan["form"] == "compact"
     configs = "".join(f"  - split: {split}\n    path: data/{split}-*\n" for split in card["splits"])
-    columns = shard_schema(compact=compact, boxes=plan["boxes"]).names
+    hand = plan["recipe"]["styles"] == HAND_STYLES
+    columns = shard_schema(compact=compact, boxes=plan["boxes"], hand=hand).names
     inputs = "\n".join(
         f"- `{source['name']}`, {entry['holds']}, {source['split'] or 'split by the seed'}"
         + (f", first {source['limit']:,} lines" if source["limit"] is not None else "")
@@ -202,12 +213,34 @@ Frequencies and vocabulary come from the training split alone.
 
 {_markdown_table(["column", "holds"], [[f"`{column}`", COLUMNS[column]] for column in columns])}
 
-## Inputs
+{_hand_section(card) if hand else ""}## Inputs
 
 {inputs}
 """
     with atomic_write(result / "README.md") as file:
         file.write(text)
+
+
+def _hand_section(card: Card) -> str:
+    """Say how formulas were written, which were left out, and whose licence the inks have."""
+    drawn = ", ".join(f"`{name}`" for name in sorted(drawn_signs()))
+    causes = [[cause, count] for cause, count in card["unwritten"].items()]
+    left_out = _markdown_table(["cause", "formulas"], causes) if causes else "None was left out."
+    return f"""## Handwriting
+
+Formulas are laid out by TeX, and each symbol is replaced by one that a person wrote, of one writer as far as
+the inks have it. Inks are drawn as they are, and again with other pens, slants and papers. Labels leave out
+what ink cannot show: sizes of delimiters, spaces, upright letters. No ink has these signs, so they are drawn
+from simple strokes: {drawn}.
+
+Formulas that could not be written were left out:
+
+{left_out}
+
+The strokes are in `ink/bank.npz`, under the licence of the inks, which a model trained on them inherits.
+CROHME's is CC BY-NC-SA 3.0.
+
+"""
 
 
 def write_card(result: Path, card: Card) -> None:

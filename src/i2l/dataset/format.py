@@ -38,12 +38,17 @@ from i2l.dataset.shards import PICTURE_TEXT, style_from_text
 from i2l.dataset.sources import file_sha256
 from i2l.errors import I2LError
 from i2l.files import find_damage
+from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.open import ImageError, open_image
+from i2l.ink.bank import Bank
+from i2l.ink.hand import HAND_PREFIX, draw_formula, draw_written_ink, write_ink
+from i2l.ink.strokes import InkError
 from i2l.rendering.rasterize import Pixels
 from i2l.rendering.render import draw_pages
 
 FORMAT = "i2l-dataset-1"
+BANK_FILE = "ink/bank.npz"  # of handwriting: the inks, and the symbols that formulas are written with
 CARD_FILE = "dataset.json"
 VOCABULARY_FILE = "vocab.json"
 VERDICTS_FILE = "verdicts.parquet"
@@ -306,7 +311,7 @@ def decode_stored(samples: StoredSamples) -> Iterator[Pixels | Image.Image]:
                     "whole (see verify), another rasteriser built the dataset: build it again."
                 )
             yield image
-    except (OSError, EOFError, ImageError, lzma.LZMAError, pa.ArrowException) as error:
+    except (OSError, EOFError, ImageError, InkError, lzma.LZMAError, pa.ArrowException) as error:
         raise DatasetError(
             f"{samples.file} is damaged ({error}); copy or build the dataset again."
         ) from error
@@ -410,6 +415,9 @@ def fill_pixels(data: Pixels, samples: StoredSamples) -> None:
 
 def _read_images(samples: StoredSamples) -> Iterator[Pixels | Image.Image]:
     file = pq.ParquetFile(samples.file)
+    if "image" not in file.schema_arrow.names:
+        yield from _draw_written(samples)
+        return
     sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     groups = np.searchsorted(starts, samples.places, side="right") - 1
@@ -421,6 +429,28 @@ def _read_images(samples: StoredSamples) -> Iterator[Pixels | Image.Image]:
                 yield open_image(image.to_pybytes())
             else:
                 yield np.asarray(Image.open(io.BytesIO(image)))
+
+
+@lru_cache(maxsize=2)
+def load_bank(path: Path) -> Bank:
+    """Load a bank of inks, once in a process."""
+    return Bank.load(path)
+
+
+def _draw_written(samples: StoredSamples) -> Iterator[Pixels]:
+    """Draw samples of handwriting: inks of the bank, or formulas written with its symbols."""
+    bank = load_bank(samples.file.parent.parent / BANK_FILE)
+    table = pq.read_table(samples.file, columns=["ink", "formula", "boxes"]).take(pa.array(samples.places))
+    for row, style, shape in zip(table.to_pylist(), samples.styles, samples.shapes.tolist(), strict=True):
+        seed = int(style.removeprefix(HAND_PREFIX))
+        size = (shape[0], shape[1])
+        if row["ink"] is not None:
+            strokes, _ = write_ink(bank.strokes(row["ink"]), bank.groups(row["ink"]), seed=seed)
+            yield draw_written_ink(strokes, size, seed=seed)
+        else:
+            boxes = [box and tuple(box) for box in row["boxes"]]
+            tokens = normalize_formula(row["formula"]).tokens
+            yield draw_formula(tokens, boxes, size, bank=bank, seed=seed)
 
 
 @lru_cache(maxsize=1)

@@ -30,8 +30,9 @@ from i2l.dataset.sources import TRAIN
 from i2l.formulas.commands import one_name
 from i2l.formulas.vocabulary import SPECIAL_TOKENS, Vocabulary
 from i2l.images.open import ImageError, ImageSource
-from i2l.images.prepare import REFERENCE_DPI, prepare_image
-from i2l.rendering.rasterize import Pixels
+from i2l.images.prepare import FRAME_PX, REFERENCE_DPI, prepare_image
+from i2l.ink.hand import HAND_PREFIX
+from i2l.rendering.rasterize import Pixels, ink_box
 from i2l.rendering.styles import PAPER
 
 ROOM_PX = 2  # more than the scale says, for rounding
@@ -213,6 +214,8 @@ def _scale(style_text: str, dpi: float) -> float | None:
     """Compute the scale of a rendered sample from its style; None for a picture, which says nothing of it."""
     if style_text == PICTURE_TEXT:
         return None
+    if style_text.startswith(HAND_PREFIX):  # written at the scale of the paper's style, whatever the look
+        return dpi / PAPER.dpi
     style = style_from_text(style_text)
     return dpi * PAPER.size_pt / (style.dpi * style.size_pt)
 
@@ -223,10 +226,30 @@ def _fill_prepared(
     """Prepare samples and write them to their places."""
     done = []
     for offset, image, style in zip(samples.offsets, decode_stored(samples), samples.styles, strict=True):
-        preparation, prepared = _prepare(image, _scale(style, dpi), canvas_shape)
+        scale = _scale(style, dpi)
+        if scale == 1 and isinstance(image, np.ndarray) and _is_clean(style):
+            preparation, prepared = _cropped(image, canvas_shape)
+        else:
+            preparation, prepared = _prepare(image, scale, canvas_shape)
         data[offset : offset + prepared.size] = prepared.ravel()
         done.append(preparation)
     return done
+
+
+def _is_clean(style_text: str) -> bool:
+    """Tell whether a sample is black on white at the scale of models, which preparing leaves as it is."""
+    return style_from_text(style_text) == PAPER
+
+
+def _cropped(image: Pixels, canvas_shape: tuple[int, int]) -> tuple[Preparation, Pixels]:
+    """Crop clean pixels to their ink, as preparing does; what does not fit on the canvas is no image."""
+    box = ink_box(image)
+    if box is None:
+        return Preparation(), np.empty(0, dtype=np.uint8)
+    left, top, right, bottom = box
+    if bottom - top > canvas_shape[0] - 2 * FRAME_PX or right - left > canvas_shape[1] - 2 * FRAME_PX:
+        return Preparation(), np.empty(0, dtype=np.uint8)
+    return Preparation(bottom - top, right - left, 1.0, left, top), image[top:bottom, left:right]
 
 
 def _prepare(

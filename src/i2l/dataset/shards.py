@@ -23,10 +23,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from PIL import Image
 
-from i2l.dataset.sources import PAPER_STYLES, PHOTO_STYLES, LineNames
+from i2l.dataset.sources import HAND_STYLES, PAPER_STYLES, PHOTO_STYLES, LineNames
 from i2l.dataset.work import BuildError, WorkFolder, read_part, write_part
 from i2l.files import atomic_write
 from i2l.formulas.normalize import normalize_formula
+from i2l.ink.hand import HAND_PREFIX, style_of_hand
 from i2l.rendering.rasterize import Box, Pixels
 from i2l.rendering.styles import FONTS, PAPER, Photo, Style, photo_style, world_style
 from i2l.rendering.tex import compile_formulas
@@ -50,9 +51,13 @@ def _differing(value: Style | Photo, usual: Style | Photo) -> dict[str, object]:
     return {name: value for name, value in values.items() if value != others[name]}
 
 
-@cache
 def style_from_text(text: str) -> Style:
-    """Read what `style_text` wrote; a picture has no style."""
+    """Read what `style_text` wrote, or what a seed of handwriting means; a picture has no style."""
+    return style_of_hand(text) if text.startswith(HAND_PREFIX) else _stored_style(text)
+
+
+@cache
+def _stored_style(text: str) -> Style:
     if text == PAPER_TEXT:
         return PAPER
     values = json.loads(text)
@@ -74,7 +79,7 @@ def styles_of_lines(kind: str, *, seed: int, lines: Sequence[int]) -> list[Style
 
     Lines that follow each other share what TeX sees of it, in blocks, so that few processes draw them.
     """
-    if kind == PAPER_STYLES:
+    if kind in (PAPER_STYLES, HAND_STYLES):  # a hand takes its layout from the paper's style
         return [PAPER] * len(lines)
     draw = _mixed_style if kind == PHOTO_STYLES else world_style
     return [draw((seed << 32) + line) for line in lines]
@@ -91,7 +96,7 @@ def check_styles(kind: str) -> None:
     Raises:
         TexError: if the packages of a font are not installed.
     """
-    for font in (PAPER.font,) if kind == PAPER_STYLES else FONTS:
+    for font in (PAPER.font,) if kind in (PAPER_STYLES, HAND_STYLES) else FONTS:
         compile_formulas(["x"], style=Style(font=font))
 
 
@@ -128,6 +133,7 @@ _COLUMNS: dict[str, tuple[pa.DataType, dict[str, Any]]] = {
     "image": (IMAGE, {"_type": "Image"}),  # PNG, 8-bit grey, cropped to ink; or a picture's own file
     "pages": (pa.string(), _TEXT),  # a file of vector pages, relative to the dataset
     "page": (pa.int32(), _INT32),
+    "ink": (pa.int32(), _INT32),  # its number in the bank; null for a formula written with the bank's symbols
     "formula": (pa.string(), _TEXT),  # canonical tokens joined by single spaces
     "tokens": (pa.list_(pa.string()), {"feature": _TEXT, "_type": "Sequence"}),
     "width": (pa.int16(), _INT16),
@@ -136,12 +142,17 @@ _COLUMNS: dict[str, tuple[pa.DataType, dict[str, Any]]] = {
     "style": (pa.string(), _TEXT),
 }
 PIXEL_COLUMNS = ("id", "image", "formula", "tokens", "width", "height", "boxes", "style")
+HAND_COLUMNS = ("id", "ink", "formula", "width", "height", "boxes", "style")
 COMPACT_COLUMNS = ("id", "pages", "page", "formula", "width", "height", "boxes", "style")
 
 
-def shard_schema(*, compact: bool, boxes: bool) -> pa.Schema:
-    """Return the Arrow schema of a shard; without boxes the column is left out."""
-    names = [name for name in (COMPACT_COLUMNS if compact else PIXEL_COLUMNS) if boxes or name != "boxes"]
+def shard_schema(*, compact: bool, boxes: bool, hand: bool = False) -> pa.Schema:
+    """Return the Arrow schema of a shard; without boxes the column is left out.
+
+    The compact form of handwriting needs its boxes: symbols of the bank are drawn where they say.
+    """
+    columns = PIXEL_COLUMNS if not compact else HAND_COLUMNS if hand else COMPACT_COLUMNS
+    names = [name for name in columns if boxes or name != "boxes"]
     features = {name: _COLUMNS[name][1] for name in names}
     metadata = {"huggingface": json.dumps({"info": {"features": features}})}
     return pa.schema([(name, _COLUMNS[name][0]) for name in names], metadata=metadata)
@@ -167,6 +178,7 @@ class ShardOptions:
     compact: bool
     boxes: bool
     pictures: bool  # whether any sample was not rendered
+    hand: bool = False  # whether formulas are written by hand
 
 
 def lay_out_shards(
@@ -227,7 +239,7 @@ _LEAVES = {"boxes": "boxes.list.element.list.element", "tokens": "tokens.list.el
 def write_shard(options: ShardOptions, index: int) -> None:
     """Write one Parquet file of the layout."""
     layout = read_part(options.folder.part("shards", index))
-    schema = shard_schema(compact=options.compact, boxes=options.boxes)
+    schema = shard_schema(compact=options.compact, boxes=options.boxes, hand=options.hand)
     path = options.folder.result / layout.schema.metadata[b"file"].decode()
     # With one group a shard and level 19 the text of a sample takes 28 bytes; with 500 rows a group, 47.
     level = 19 if options.compact else 3
@@ -291,7 +303,7 @@ def _shard_rows(options: ShardOptions, layout: pa.Table, schema: pa.Schema) -> p
         "id": pa.array([options.names[line] for line in lines.tolist()]),
         "tokens": pc.split_pattern(table["formula"], " "),
         **{name: layout[name] for name in layout.column_names},
-        **{name: table[name] for name in ("formula", "width", "height", "boxes", "style")},
+        **{name: table[name] for name in ("ink", "formula", "width", "height", "boxes", "style")},
     }
     if not options.compact:
         images = table["image"].combine_chunks()

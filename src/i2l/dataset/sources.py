@@ -1,8 +1,9 @@
 """What a dataset is built from, and within which limits.
 
 A source is one input file. It holds formulas to render (a plain list, a list that `i2l extract` wrote, or
-lines of im2latex-100k as published), or labels of pictures that exist already. Each source has its own split,
-its own macros and its own name, with which the ids of its samples start. A recipe is a named set of limits.
+lines of im2latex-100k as published), labels of pictures that exist already, or inks with their labels. Each
+source has its own split, its own macros and its own name, with which the ids of its samples start. A recipe
+is a named set of limits.
 
 The origins of extracted formulas (file, place, environment, macros) travel with the build, and become a table
 in the dataset.
@@ -26,8 +27,10 @@ from i2l.dataset.work import WorkFolder, read_part
 from i2l.errors import I2LError
 from i2l.files import atomic_write
 from i2l.formulas.lexer import read_lines
+from i2l.ink.bank import ink_latex
+from i2l.ink.strokes import Ink, read_inks
 
-PAPER_STYLES, WORLD_STYLES, PHOTO_STYLES = "paper", "world", "photo"
+PAPER_STYLES, WORLD_STYLES, PHOTO_STYLES, HAND_STYLES = "paper", "world", "photo", "hand"
 TRAIN, VAL, TEST = SPLITS = ("train", "val", "test")
 
 
@@ -43,7 +46,7 @@ class Recipe:
     max_width_px: int
     max_height_px: int
     # "paper" draws all in one style; "world" draws each sample's own style from the seed, "photo" also does,
-    # three of four as a phone would photograph it
+    # three of four as a phone would photograph it; "hand" writes formulas with the symbols of inks
     styles: str
     # shares of a seeded split; unused where the splits are given
     val_fraction: float
@@ -61,6 +64,8 @@ RECIPES = {
         Recipe("displays", 24, 600, 1600, 1400, PAPER_STYLES, 0.02, 0.02),
         Recipe("world-displays", 24, 600, 2800, 2450, WORLD_STYLES, 0.02, 0.02),
         Recipe("photo", 24, 600, 2800, 2450, PHOTO_STYLES, 0.02, 0.02),
+        # handwriting, at the scale that models know it; people write a third wider than print
+        Recipe("hand", 10, 120, 1560, 600, HAND_STYLES, 0.02, 0.02),
     )
 }
 
@@ -108,6 +113,8 @@ class Line(NamedTuple):
     origin: Origin | None = None  # of an extracted formula
     picture: str | None = None  # the path of the picture that shows the formula; None if it is to be rendered
     fault: str = ""  # what is wrong with a line of labels
+    ink: Ink | None = None  # the strokes that show the formula
+    copy: int = 0  # of an ink that is drawn several times: which time this is
 
 
 @dataclass(frozen=True)
@@ -121,15 +128,24 @@ class Source:
     pictures: Path | None = None  # the folder whose pictures `path` labels, NAME<tab>FORMULA a line
     macros: Path | None = None  # a preamble whose definitions are written out in the formulas
     limit: int | None = None  # no more lines than this
+    copies: int = 0  # of a file or folder of inks: how often each is drawn; 0: it holds no inks
 
     def files(self) -> list[Path]:
-        """List the files of formulas or labels that this source reads."""
+        """List the files of formulas, labels or inks that this source reads."""
+        if self.path.is_dir():
+            return sorted(self.path.rglob("*.inkml"))
         return [self.path] if self.formulas is None else [self.path, self.formulas]
 
     @property
     def extracted(self) -> bool:
         """Whether the file is a list that `i2l extract` wrote."""
-        return self.path.name.removesuffix(".xz").removesuffix(".gz").endswith(".jsonl")
+        name = self.path.name.removesuffix(".xz").removesuffix(".gz")
+        return not self.copies and name.endswith(".jsonl")
+
+    @property
+    def names_lines(self) -> bool:
+        """Whether samples are named by what the input says, and not by the numbers of its lines."""
+        return self.extracted or self.pictures is not None or self.copies > 0
 
     def lines(self) -> Iterator[Line]:
         """Yield the lines one by one, as they stand in the file, in UTF-8 if they are text at all.
@@ -138,6 +154,8 @@ class Source:
             LinesError: if a file is missing or damaged.
             InputError: if a line names a formula that is not there, or is no object with one.
         """
+        if self.copies:
+            return _ink_lines(islice(read_inks(self.path), self.limit), self.name, self.copies)
         lines = islice(read_lines(self.path), self.limit)
         if self.formulas is not None:
             return _published_lines(lines, self.path, self.formulas)
@@ -261,6 +279,60 @@ def picture_sources(
         )
         for (path, folder, split), name, preamble in zip(given, names, preambles, strict=True)
     ]
+
+
+def ink_sources(
+    inks: Sequence[Path],
+    formulas: Sequence[Path] = (),
+    *,
+    copies: int = 1,
+    val: Path | None = None,
+    test: Path | None = None,
+    macros: Sequence[Path] = (),
+    limit: int | None = None,
+) -> list[Source]:
+    """Describe inks with their labels, and lists of formulas to write with the symbols of these inks.
+
+    Args:
+        inks: files of one JSON object a line, or folders of InkML.
+        formulas: lists of formulas.
+        copies: how often each ink to train on is drawn, another way every time but the first.
+        val: inks to validate on; then all of `inks` and `formulas` is for training.
+        test: inks to test on; likewise.
+        macros: preambles for the lists of formulas: none, or one for all.
+        limit: how many lines are read of each list of formulas, and how many of each file of inks.
+
+    Raises:
+        InputError: if there are no inks, or a file is given twice.
+    """
+    if not inks:
+        raise InputError("The recipe hand writes with the symbols of inks; name some with --inks.")
+    if missing := [path for path in (*inks, val, test) if path is not None and not path.exists()]:
+        raise InputError(f"There is no file or folder {missing[0]}.")
+    pool = None if val is None and test is None else TRAIN
+    given: list[tuple[Path, str | None, int]] = [(path, pool, copies) for path in inks]
+    given += [(path, split, 1) for path, split in ((val, VAL), (test, TEST)) if path is not None]
+    given += [(path, pool, 0) for path in formulas]
+    names = distinct_names([path for path, _, _ in given])
+    return [
+        Source(
+            path=path,
+            split=split,
+            name=name,
+            copies=times,
+            macros=None if times or not macros else macros[0],
+            limit=limit if split == pool else None,
+        )
+        for (path, split, times), name in zip(given, names, strict=True)
+    ]
+
+
+def _ink_lines(inks: Iterator[Ink], name: str, copies: int) -> Iterator[Line]:
+    for number, ink in enumerate(inks, start=1):
+        label = ink_latex(ink).replace("\n", " ").encode(errors="replace")
+        for copy in range(copies):
+            own = f"{name}:{ink.name or number}" + (f"#{copy + 1}" if copy else "")
+            yield Line(label, name=own, ink=ink, copy=copy)
 
 
 def _preambles(macros: Sequence[Path], *, num_lists: int, num_sources: int) -> list[Path | None]:

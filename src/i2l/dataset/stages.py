@@ -40,14 +40,15 @@ from rich.progress import (
 from rich.text import Text
 
 from i2l import rendering
-from i2l.dataset.format import end_with_parent
+from i2l.dataset.format import BANK_FILE, end_with_parent, load_bank
 from i2l.dataset.shards import BOXES, PICTURE_TEXT, align_boxes, encode_png, style_text, styles_of_lines
-from i2l.dataset.sources import SPLITS, TRAIN, InputError, Recipe, file_sha256
+from i2l.dataset.sources import HAND_STYLES, SPLITS, TRAIN, InputError, Recipe, file_sha256
 from i2l.dataset.verdicts import (
     BAD_LABEL,
     BAD_PICTURE,
     EARLY_REASONS,
     EMPTY,
+    NO_HAND,
     NO_INK,
     NO_PICTURE,
     REJECTED,
@@ -64,8 +65,20 @@ from i2l.formulas.lexer import FormulaError, decode_line
 from i2l.formulas.normalize import normalize_formula
 from i2l.images.open import EmptyImageError, ImageError, open_image
 from i2l.images.prepare import FRAME_PX, ImageTooLargeError, prepare_image
+from i2l.ink.bank import formula_units, written_formula
+from i2l.ink.hand import (
+    HAND_PREFIX,
+    draw_formula,
+    draw_written_ink,
+    ink_token_boxes,
+    match_symbols,
+    missing_sign,
+    write_formula,
+    write_ink,
+)
+from i2l.rendering.rasterize import Box
 from i2l.rendering.render import RenderResult, render_formulas
-from i2l.rendering.styles import Style
+from i2l.rendering.styles import PAPER, Style
 
 LINES = pa.schema(
     [
@@ -75,6 +88,8 @@ LINES = pa.schema(
         ("name", pa.string()),  # null where the line's number gives it
         ("picture", pa.string()),  # path of the picture; null if the formula is to be rendered
         ("fault", pa.string()),  # what is wrong with a line of labels, or empty
+        ("ink", pa.int32()),  # the number of its ink in the bank; null if it has none
+        ("copy", pa.int16()),  # of an ink that is drawn several times
     ]
 )
 NORMALIZED = pa.schema(
@@ -102,6 +117,7 @@ RENDERED = pa.schema(
         ("boxes", BOXES),
         ("style", pa.string()),
         ("look", pa.string()),  # what TeX sees of the style
+        ("ink", pa.int32()),  # the number of its ink in the bank; null if it has none
     ]
 )
 
@@ -135,8 +151,9 @@ def _normalize(line: dict[str, Any], options: StageOptions) -> dict[str, object]
         return _rejected(BAD_LABEL, line["fault"])
     if not line["text"].strip():
         return _rejected(EMPTY, "an empty line")
+    normalize = written_formula if options.recipe.styles == HAND_STYLES else normalize_formula
     try:
-        normalized = normalize_formula(decode_line(line["text"]), macros=options.macros[line["source"]])
+        normalized = normalize(decode_line(line["text"]), macros=options.macros[line["source"]])
     except FormulaError as error:
         # a comment alone is an empty formula
         return _rejected(EMPTY if error.reason == EMPTY else REJECTED, str(error))
@@ -150,6 +167,8 @@ def _normalize(line: dict[str, Any], options: StageOptions) -> dict[str, object]
             digest = file_sha256(Path(line["picture"]))
         except InputError as error:
             return row | _rejected(NO_PICTURE, str(error))
+    elif line["ink"] is not None:
+        digest = line["name"]
     key = loose_key(normalized.tokens)
     hashes = {
         # the same formula in another hand is another sample
@@ -157,7 +176,7 @@ def _normalize(line: dict[str, Any], options: StageOptions) -> dict[str, object]
         "key": hash64(key),
         "draw": hash64(f"{options.seed} {key}"),
     }
-    return row | hashes | {"reason": 0, "sha256": digest}
+    return row | hashes | {"reason": 0, "sha256": None if line["picture"] is None else digest}
 
 
 def _rejected(reason: str, message: str) -> dict[str, object]:
@@ -177,8 +196,9 @@ def picture_part(options: StageOptions, index: int) -> None:
     pictures = read_part(folder.part("lines", index))["picture"].take(rows).to_pylist()
     formulas = normalized["formula"].to_pylist()
     drawn = np.flatnonzero([picture is None for picture in pictures])
+    render = _write_rows if options.recipe.styles == HAND_STYLES else _render_rows
     pictured: dict[int, dict[str, object]] = dict(
-        zip(drawn.tolist(), _render_rows(normalized.take(drawn), rows[drawn], options, index), strict=True)
+        zip(drawn.tolist(), render(normalized.take(drawn), rows[drawn], options, index), strict=True)
     )
     for place, picture in enumerate(pictures):
         if picture is not None:
@@ -211,6 +231,84 @@ def _render_rows(
     ]
 
 
+INKS_FILE = "inks.npz"  # of the work folder: all inks of the inputs, with the symbols of all of them
+
+
+def _write_rows(
+    normalized: pa.Table, rows: npt.NDArray[np.int64], options: StageOptions, index: int
+) -> list[dict[str, object]]:
+    """Write formulas by hand, each as the number of its line decides, or draw the ink that shows it."""
+    if not len(rows):
+        return []
+    folder = options.folder
+    lines = read_part(folder.part("lines", index)).take(rows)
+    selected = read_part(folder.part("selected", index)).take(rows)
+    trains = selected["split"].to_numpy() == SPLITS.index(TRAIN)
+    formulas = normalized["latex"].to_pylist()
+    distinct = list(dict.fromkeys(formulas))  # copies of an ink share one layout
+    rendered = dict(zip(distinct, render_formulas(distinct, style=PAPER, boxes=True), strict=True))
+    results = [rendered[latex] for latex in formulas]
+    written = []
+    for place, (formula, result) in enumerate(zip(normalized["formula"].to_pylist(), results, strict=True)):
+        boxes = result.boxes and align_boxes(formula, result.formula, result.boxes)
+        ink, copy = lines["ink"][place].as_py(), lines["copy"][place].as_py()
+        plain = ink is not None and (copy == 0 or not trains[place])
+        seed = 0 if plain else (options.seed << 32) + index * options.part_lines + int(rows[place]) + 1
+        written.append(_written_row(formula, result, boxes, ink, seed, options))
+    return written
+
+
+def _written_row(
+    formula: str,
+    result: RenderResult,
+    boxes: list[Box | None] | None,
+    ink: int | None,
+    seed: int,
+    options: StageOptions,
+) -> dict[str, object]:
+    """Write or draw one formula; one that TeX cannot draw has no layout, and no picture to compare with."""
+    if result.pixels is None:
+        reason = NO_INK if result.reason == rendering.EMPTY else result.reason
+        return {"reason": reason, "message": result.message}
+    tokens = normalize_formula(formula).tokens
+    bank = load_bank(options.folder.result / BANK_FILE)
+    if ink is not None:
+        known = load_bank(options.folder.path / INKS_FILE).ink(ink)
+        strokes, shape = write_ink(known.strokes, bank.groups(ink), seed=seed)
+        pixels = None if options.compact else draw_written_ink(strokes, shape, seed=seed)
+        units = formula_units(tokens)
+        if boxes is not None:
+            symbols = match_symbols(known, units, boxes)
+            boxes = ink_token_boxes(strokes, symbols, units, len(tokens), printed=boxes, seed=seed)
+    elif boxes is None:
+        return {"reason": NO_HAND, "message": "the places of its signs are not known"}
+    elif (missing := missing_sign(tokens, bank)) is not None:
+        return {"reason": NO_HAND, "message": f"no ink has {missing}"}
+    else:
+        boxes, shape = write_formula(tokens, boxes, bank=bank, seed=seed)
+        pixels = None if options.compact else draw_formula(tokens, boxes, shape, bank=bank, seed=seed)
+    row = _size_row(shape[0], shape[1], options.recipe)
+    return row or {
+        "reason": None,
+        "image": None if pixels is None else encode_png(pixels),
+        "width": shape[1],
+        "height": shape[0],
+        "boxes": boxes,
+        "style": f"{HAND_PREFIX}{seed}",
+        "look": HAND_STYLES,
+        "ink": ink,
+    }
+
+
+def _size_row(height: int, width: int, limits: Recipe) -> dict[str, object]:
+    """Return the verdict on a picture that is too large for the recipe; nothing if it is not."""
+    if width > limits.max_width_px:
+        return {"reason": TOO_WIDE, "message": f"{width} px wide, at most {limits.max_width_px}"}
+    if height > limits.max_height_px:
+        return {"reason": TOO_HIGH, "message": f"{height} px high, at most {limits.max_height_px}"}
+    return {}
+
+
 def _rendered_row(
     formula: str, result: RenderResult, style: Style, options: StageOptions
 ) -> dict[str, object]:
@@ -218,12 +316,7 @@ def _rendered_row(
     if result.pixels is None:
         return {"reason": NO_INK if reason == rendering.EMPTY else reason, "message": message}
     height, width = result.pixels.shape
-    limits = options.recipe
-    if width > limits.max_width_px:
-        return {"reason": TOO_WIDE, "message": f"{width} px wide, at most {limits.max_width_px}"}
-    if height > limits.max_height_px:
-        return {"reason": TOO_HIGH, "message": f"{height} px high, at most {limits.max_height_px}"}
-    return {
+    return _size_row(height, width, options.recipe) or {
         "reason": None,
         "image": None if options.compact else encode_png(result.pixels),
         "width": width,

@@ -34,6 +34,7 @@ EMPTY, REJECTED, TOO_LONG = "empty", "rejected-by-normaliser", "too-long"
 DUPLICATE, LEAK = "duplicate", "leak"
 BAD_LABEL, NO_PICTURE, BAD_PICTURE = "bad-label", "no-picture", "bad-picture"
 TOO_WIDE, TOO_HIGH, NO_INK, RARE = "too-wide", "too-high", "no-ink", "rare-token"
+NO_HAND = "no-hand"
 
 # The steps of a build, in their order; each can be the end of a line.
 NORMALISED, SHORT_ENOUGH, NO_DUPLICATE, NO_LEAK, PICTURED, SMALL_ENOUGH, COMMON_TOKENS, WRITTEN = range(8)
@@ -62,6 +63,7 @@ VERDICT_KINDS: Final = (
     VerdictKind(rendering.TOO_LARGE, PICTURED, "the formula does not fit on its page", has_causes=True),
     VerdictKind(rendering.REFUSED, PICTURED, "the formula could harm the machine", has_causes=True),
     VerdictKind(NO_INK, PICTURED, "the formula draws nothing, or the picture shows nothing", has_causes=True),
+    VerdictKind(NO_HAND, PICTURED, "no hand can write a sign of it, or its places are not known", True),
     VerdictKind(BAD_PICTURE, PICTURED, "the picture cannot be opened, or has no symbols", has_causes=True),
     VerdictKind(TOO_WIDE, SMALL_ENOUGH, "the image is wider than the recipe allows"),
     VerdictKind(TOO_HIGH, SMALL_ENOUGH, "the image is higher than the recipe allows"),

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from i2l.desktop.answer import Answer, load_in_background
 from i2l.desktop.clipboard import NoImageError, copy_text, notify, paste_image
+from i2l.desktop.resident import Answer, load_in_background
 from i2l.desktop.screen import NothingChosenError, Region, find_screen, to_png
 from i2l.errors import I2LError, MissingDependencyError
 

@@ -5,8 +5,8 @@ import threading
 import tkinter
 from typing import TYPE_CHECKING, Final
 
-from i2l.desktop.answer import Answer, output_formats
 from i2l.desktop.clipboard import copy_text
+from i2l.desktop.resident import Answer, output_formats
 from i2l.errors import I2LError
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 WIDTH_PX: Final = 900  # of a picture; a larger one is shown smaller
 POLL_MS: Final = 100
 PAD_PX: Final = 8
+DRAWN_DPI: Final = 144
 COLUMNS: Final = 5  # of buttons
 
 
@@ -35,7 +36,7 @@ class ReadingWindow:
             answer: the reading.
             picture: what was read, as a PNG file.
             copy: puts a text on the clipboard.
-            typeset: draws LaTeX as a PNG file; by TeX, where TeX is installed, if not given.
+            typeset: draws LaTeX as a PNG file; by Typst, where it is installed, if not given.
 
         Raises:
             I2LError: if there is no screen.
@@ -80,7 +81,7 @@ class ReadingWindow:
             self.status.set(str(error))
 
     def show(self) -> None:
-        """Show the window until it is closed. The formula appears in it when TeX has set it."""
+        """Show the window until it is closed. The formula appears in it when it is drawn."""
         threading.Thread(
             target=lambda: self._drawn.put(self._typeset(self.answer.latex)), daemon=True
         ).start()
@@ -108,19 +109,10 @@ def describe(answer: Answer) -> str:
 
 
 def typeset_formula(latex: str) -> bytes | None:
-    """Draw a formula by TeX as a PNG file; None where TeX or what goes with it is not installed."""
-    import io
+    """Draw a formula as a PNG file; None where Typst is not installed, or cannot say the formula."""
+    from i2l.formats.convert import formula_file
 
     try:
-        from PIL import Image
-
-        from i2l.rendering.render import render_formulas
-
-        pixels = render_formulas([latex])[0].pixels
+        return formula_file(latex, "png", dpi=DRAWN_DPI)
     except I2LError:
         return None
-    if pixels is None:
-        return None
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG")
-    return file.getvalue()

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -290,7 +291,7 @@ def evaluate_pairs(
     blocks, visuals = compared.blocks, compared.visuals
     rounds = options.rounds
     result = EvaluationResult(
-        source=dict(source),
+        source={"date": datetime.now(UTC).date().isoformat(), **source},
         options=asdict(options),
         faults=pairs.faults | _faults_found(pairs.names, compared),
         names=pairs.names,

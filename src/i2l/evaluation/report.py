@@ -48,7 +48,8 @@ def write_report(
     text = fill_template(
         "i2l.evaluation",
         "report.html",
-        title=f"{result.source.get('title', 'Evaluation')}, {len(result):,} samples",
+        title=_title(result),
+        subtitle=f"{len(result):,} samples, {result.source.get('date', 'on a day that was not kept')}",
         style=page_file("i2l.evaluation", "report.css"),
         script=page_file("i2l.evaluation", "gallery.js"),
         tiles=[
@@ -72,6 +73,16 @@ def write_report(
     )
     with atomic_write(path) as file:
         file.write(text)
+
+
+def _title(result: EvaluationResult) -> str:
+    """Name what was judged, and on what."""
+    data = result.source.get("dataset") or result.source.get("images") or result.source.get("references")
+    name = result.source.get("title", "Evaluation")
+    if not isinstance(data, dict):
+        return str(name)
+    split = f", split {data['split']}" if "split" in data else ""
+    return f"{name} on {Path(str(data['path'])).name}{split}"
 
 
 def _inline(value: object) -> str:

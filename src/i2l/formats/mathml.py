@@ -4,8 +4,7 @@ from html import escape
 from typing import Final
 
 from i2l.formats import layout as to
-from i2l.formats.alphabets import in_alphabet
-from i2l.formats.layout import Item, Row
+from i2l.formats.layout import Item, Row, in_alphabet
 
 _NAMESPACE: Final = "http://www.w3.org/1998/Math/MathML"
 _APPLY: Final = "<mo>\u2061</mo>"

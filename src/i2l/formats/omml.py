@@ -4,6 +4,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterable
+from dataclasses import replace
 from html import escape
 from typing import Final
 
@@ -32,6 +33,7 @@ _SPACES: Final = (
 _NEGLIGIBLE_EM: Final = -0.5  # negative room up to this is a nicety, more of it prints signs over each other
 _NO_WIDTH: Final = "\u200b"  # Word shows an empty place as a dotted box
 _COLUMNS: Final = {"l": "left", "c": "center", "r": "right"}
+_PAIRS: Final = {"(": ")", "[": "]"}
 _LINES: Final = {"‾": "top", "_": "bot"}
 
 
@@ -116,7 +118,7 @@ def _row(row: Row) -> str:
     """Write items side by side; a large operator, a function and a prescript take what follows them along."""
     written = []
     place = 0
-    items = row.items
+    items = _with_pairs(row.items)
     while place < len(items):
         item = items[place]
         place += 1
@@ -145,6 +147,30 @@ def _row(row: Row) -> str:
         else:
             written.append(_item(item))
     return "".join(written)
+
+
+def _with_pairs(items: list[Item]) -> list[Item]:
+    """Find the brackets that carry an exponent or an index, and put what they enclose under it with them.
+
+    So Word itself keeps `(a+b)²`. LibreOffice needs it: a closing bracket alone ends the formula there.
+    """
+    found: list[Item] = []
+    opened: list[int] = []  # where brackets stand that are not closed yet
+    for item in items:
+        sign = item.base if isinstance(item, to.Scripts) else item
+        found.append(item)
+        if not isinstance(sign, to.Sign) or sign.size or sign.font or sign.bold:
+            continue
+        if sign is item and sign.text in _PAIRS:
+            opened.append(len(found) - 1)
+        elif sign.text in _PAIRS.values() and opened:
+            start = opened.pop()
+            opener = found[start]
+            if isinstance(item, to.Scripts) and isinstance(opener, to.Sign):
+                inner = Row(found[start + 1 : -1])
+                pair = to.Fenced(opener.text, [inner], [], sign.text, grows=False)
+                found[start:] = [replace(item, base=pair)]
+    return found
 
 
 def _has_primes(item: Item) -> bool:
@@ -203,8 +229,8 @@ def _item(item: Item) -> str:
         case to.Root(body, index):
             properties = {"degHide": "1"} if index is None else {}
             return _element("rad", _part("deg", index), _base(body), properties=properties)
-        case to.Fenced(left, parts, middles, right):
-            return _fenced(left, [_base(part) for part in parts], middles, right)
+        case to.Fenced(left, parts, middles, right, grows):
+            return _fenced(left, [_base(part) for part in parts], middles, right, grows=grows)
         case to.Accent():
             return _accent(item)
         case to.Stretched(text):
@@ -280,13 +306,16 @@ def _fraction(node: to.Fraction) -> str:
     return written
 
 
-def _fenced(left: str, parts: list[str], middles: list[str], right: str) -> str:
+def _fenced(left: str, parts: list[str], middles: list[str], right: str, *, grows: bool = True) -> str:
     if len(set(middles)) > 1:
         raise FormatError(_NAME, r"different signs after \middle between one pair of delimiters")
     properties = {"begChr": left}
     if middles:
         properties["sepChr"] = middles[0]
-    return _element("d", *parts, properties=properties | {"endChr": right})
+    properties["endChr"] = right
+    if not grows:
+        properties["grow"] = "0"
+    return _element("d", *parts, properties=properties)
 
 
 def _accent(node: to.Accent) -> str:

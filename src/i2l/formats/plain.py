@@ -8,8 +8,7 @@ import re
 from typing import Final
 
 from i2l.formats import layout as to
-from i2l.formats.alphabets import in_alphabet
-from i2l.formats.layout import FormatError, Item, Row
+from i2l.formats.layout import FormatError, Item, Row, in_alphabet
 from i2l.formats.mathml import limits_by_nature
 
 _NAME: Final = "Plain text"

@@ -1,11 +1,17 @@
-"""Typst: what stands between the dollars of a formula there.
+"""Typst: what stands between the dollars of a formula there, and the pictures that Typst draws of it.
 
 Tokens are set apart by spaces, so that letters never join to a name and signs never to a shorthand. Inside
 the parentheses of a function commas and semicolons are escaped, where they would part its arguments.
+
+PNG and SVG are drawn by Typst too, which is one package from PyPI with its own fonts: it needs no TeX, takes
+milliseconds, and a formula in it looks as TeX would set it.
 """
 
-from typing import Final
+import re
+from functools import cache
+from typing import Any, Final
 
+from i2l.errors import require_extra
 from i2l.formats import layout as to
 from i2l.formats.layout import FormatError, Item, Row
 from i2l.formats.mathml import limits_by_nature
@@ -30,39 +36,89 @@ _FUNCTIONS: Final = {
 _BIG_EM: Final = ("", "1.2em", "1.8em", "2.4em", "3em")
 _STYLES: Final = {"display": "display", "text": "inline", "script": "script", "scriptscript": "sscript"}
 _BRACKETS: Final = frozenset("()[]")
+_NESTED_PAIRS: Final = 16  # brackets deeper in one another are escaped: Typst's parser gives up at 256
+_PAGE: Final = """#set page(width: auto, height: auto, margin: 2pt, fill: {fill})
+#set text(10pt)
+$ {formula} $"""
+_SIZE_PT: Final = re.compile(r'width="([\d.]+)pt" height="([\d.]+)pt"')
+MAX_PICTURE_PIXELS: Final = 50_000_000
 
 
-def to_typst(row: Row) -> str:
+def to_typst(row: Row, *, drawn: bool = False) -> str:
     """Write a layout as Typst, without the dollars around it.
+
+    Args:
+        row: the formula.
+        drawn: whether it is for a picture and not for a person to edit. Then every bracket that is not one of
+            `\\left` and `\\right` is escaped, so that it stays as low as TeX would have it.
 
     Raises:
         FormatError: for what Typst cannot say.
     """
     only = to.unwrapped(row)
-    printer = _Printer()
+    printer = _Printer(pairs=not drawn)
     if isinstance(only, to.Table) and only.environment in to.ALIGNED | {"gathered"} and not only.has_rules:
         lines = [" & ".join(printer.row(cell) for cell in line) for line in only.rows]
         return " \\ ".join(line.strip() for line in lines)
     return printer.row(row)
 
 
-class _Printer:
-    """Prints items; `inside` says that commas would part arguments."""
+def draw_svg(row: Row) -> str:
+    """Typeset a layout as an SVG of outlines, which needs no font to be shown.
 
-    def __init__(self) -> None:
+    Raises:
+        FormatError: for what Typst cannot say.
+        MissingDependencyError: if Typst is not installed.
+    """
+    return _compile(_PAGE.format(fill="none", formula=to_typst(row, drawn=True)), "svg").decode()
+
+
+def draw_png(row: Row, *, dpi: int = 300) -> bytes:
+    """Typeset a layout as a PNG on white.
+
+    Raises:
+        FormatError: for what Typst cannot say, and for a picture of more than `MAX_PICTURE_PIXELS`.
+        MissingDependencyError: if Typst is not installed.
+    """
+    size = _SIZE_PT.search(draw_svg(row))
+    width, height = (float(side) * dpi / 72 for side in size.groups()) if size else (0.0, 0.0)
+    if width * height > MAX_PICTURE_PIXELS:
+        raise FormatError("PNG", f"a formula of {width:.0f} x {height:.0f} pixels")
+    return _compile(_PAGE.format(fill="white", formula=to_typst(row, drawn=True)), "png", dpi)
+
+
+def _compile(source: str, kind: str, dpi: int = 72) -> bytes:
+    typst = require_extra("typst", "draw")
+    try:
+        drawn: bytes = typst.compile(source.encode(), format=kind, ppi=dpi, font_paths=_fonts())
+    except typst.TypstError as error:
+        raise FormatError(_NAME, f"a formula of which its compiler says: {error}") from error
+    return drawn
+
+
+@cache
+def _fonts() -> Any:  # noqa: ANN401 - of a package that may be missing
+    """Only the fonts that Typst brings, so that a picture is the same on every machine."""
+    return require_extra("typst", "draw").Fonts(include_system_fonts=False)
+
+
+class _Printer:
+    """Prints items; `inside` says that commas would part arguments, `pairs` that some brackets stay bare."""
+
+    def __init__(self, *, pairs: bool = True) -> None:
         self.inside = 0
+        self.pairs = pairs
 
     def row(self, row: Row) -> str:
         """Write items side by side; brackets that Typst would stretch are escaped, unless all is low."""
-        pairs = _bare_pairs(row.items)
-        bare = {place for pair in pairs for place in pair}
-        held = {place for start, end in pairs for place in range(start + 1, end)}  # no comma parts arguments
-        inside = self.inside
+        pairs = _bare_pairs(row.items) if self.pairs else {}
+        inside, held_until = self.inside, 0  # within bare brackets no comma parts arguments
         pieces = []
         for place, item in enumerate(row.items):
-            self.inside = 0 if place in held else inside
-            if written := self.item(item, bare=place in bare):
+            self.inside = 0 if place < held_until else inside
+            if written := self.item(item, bare=place in pairs):
                 pieces.append(written)
+            held_until = max(held_until, pairs.get(place, 0))
         self.inside = inside
         return _joined(pieces)
 
@@ -336,20 +392,25 @@ def _are_one_sign(before: str, after: str) -> bool:
     return (before in "|[" and after == "|") or (before == "|" and after in "]->=.")
 
 
-def _bare_pairs(items: list[Item]) -> set[tuple[int, int]]:
-    """Find the pairs of brackets that hold nothing tall, so that stretching them changes nothing."""
-    bare: set[tuple[int, int]] = set()
-    opened: list[int] = []
+def _bare_pairs(items: list[Item]) -> dict[int, int]:
+    """Find the pairs of brackets that hold nothing tall, so that stretching them changes nothing.
+
+    Returns:
+        the place of each of their brackets, with the place of the one that closes its pair.
+    """
+    bare: dict[int, int] = {}
+    opened: list[tuple[int, int]] = []  # the place of a bracket, and how many tall items stand before it
+    tall = 0
     for place, item in enumerate(items):
         sign = item.base if isinstance(item, to.Scripts) else item
-        if not (isinstance(sign, to.Sign) and sign.text in _BRACKETS and not sign.size):
-            continue
-        if sign.text in "([" and sign is item:
-            opened.append(place)
-        elif sign.text in ")]" and opened:
-            start = opened.pop()
-            if all(map(_is_low, items[start + 1 : place])):
-                bare.add((start, place))
+        if isinstance(sign, to.Sign) and sign.text in _BRACKETS and not sign.size:
+            if sign.text in "([" and sign is item:
+                opened.append((place, tall))
+            elif sign.text in ")]" and opened:
+                start, tall_before = opened.pop()
+                if tall == tall_before and len(opened) < _NESTED_PAIRS:
+                    bare[start] = bare[place] = place
+        tall += not _is_low(item)
     return bare
 
 

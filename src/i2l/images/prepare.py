@@ -293,7 +293,9 @@ def estimate_scale(ink: Ink) -> float | None:
     return large_symbol_size(bottom - top, right - left) / SYMBOL_PX
 
 
-def large_symbol_size(heights: NDArray[np.int64], widths: NDArray[np.int64]) -> float:
+def large_symbol_size(
+    heights: NDArray[np.int64] | NDArray[np.float64], widths: NDArray[np.int64] | NDArray[np.float64]
+) -> float:
     """Return the size of the larger ones of symbols, without rules and tall delimiters."""
     compact = (widths <= 3 * heights) & (heights <= 3 * widths)
     if not compact.any():  # a minus or a bar by itself is about as long as a digit is high

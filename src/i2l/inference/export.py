@@ -103,6 +103,8 @@ def export_model(
     precision: Precision = "float32",
     dpi: float | None = None,
     calibration: Calibration | None = None,
+    handwriting: bool = False,
+    licence: str = "",
 ) -> ExportResult:
     """Write the model folder of a checkpoint, or of the best checkpoint of a run.
 
@@ -115,6 +117,8 @@ def export_model(
         dpi: the scale of the text that the model is expected to know, as of 12 pt type; if it was trained at
             another one, nothing is exported.
         calibration: of its confidence; if None, what `i2l calibrate` left in the checkpoint, if anything.
+        handwriting: whether it was taught handwriting; readers of strokes say so if a model was not.
+        licence: of the weights, where the data asks for one; it stands in the config and on the card.
 
     Raises:
         ExportError: if the folder may not be replaced, if the model knows another scale, or if what is
@@ -136,7 +140,10 @@ def export_model(
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        _write_folder(partial, model, source, precision=precision)
+        said = {"handwriting": True} if handwriting else {}
+        _write_folder(
+            partial, model, source, precision=precision, said=said | ({"licence": licence} if licence else {})
+        )
         calibration = calibration or read_calibration(source.path)
         if calibration is not None:
             calibration.save(partial / CALIBRATION)
@@ -152,7 +159,9 @@ def export_model(
     return ExportResult(path=out, size_bytes=size, parity=parity)
 
 
-def _write_folder(folder: Path, model: Network, source: Checkpoint, *, precision: Precision) -> None:
+def _write_folder(
+    folder: Path, model: Network, source: Checkpoint, *, precision: Precision, said: dict[str, Any]
+) -> None:
     example = model.export_example()
     memory, state_names = example.memory, model.state_names
     state = {  # of three hypotheses an image
@@ -195,7 +204,7 @@ def _write_folder(folder: Path, model: Network, source: Checkpoint, *, precision
         model=model.config.to_dict(),
         memory_names=list(memory),
         state_names=state_names,
-        source={"step": source.step, "git_hash": source.git_hash, "metrics": source.metrics},
+        source={"step": source.step, "git_hash": source.git_hash, "metrics": source.metrics} | said,
     )
 
 
@@ -467,6 +476,7 @@ def write_model_card(folder: ModelFolder, parity: ParityResult, *, name: str) ->
     """Write the card of a model folder that is whole otherwise."""
     config, num_tokens = folder.config, len(folder.vocabulary)
     grid = " x ".join(map(str, config.grid))
+    written = folder.source.get("handwriting")
     size_mb = sum((folder.path / part).stat().st_size for part in (ENCODER, STEP)) / 1e6
     scores = [
         f"| {_NAMES.get(key, key)} | {value:.4g} |"
@@ -476,10 +486,11 @@ def write_model_card(folder: ModelFolder, parity: ParityResult, *, name: str) ->
     lines = [
         f"# {name}",
         "",
-        "Reads the image of a printed formula and writes its LaTeX (I2L, Singh 2018).",
+        f"Reads the image of a {'handwritten' if written else 'printed'} formula and writes its LaTeX "
+        "(I2L, Singh 2018).",
         "",
         "```",
-        f"i2l read formula.png --model {name}",
+        f"i2l read {'formula.inkml' if written else 'formula.png'} --model {name}",
         "```",
         "",
         f"- Network: canvas of {config.width_px} x {config.height_px} pixels, attention over {grid} "
@@ -490,6 +501,7 @@ def write_model_card(folder: ModelFolder, parity: ParityResult, *, name: str) ->
         confidence_line(folder.calibration),
         f"- From step {folder.source['step']} of a run of commit {folder.source['git_hash']}.",
         f"- All settings are in {CONFIG}.",
+        *([f"- Licence of the weights: {folder.source['licence']}"] if folder.source.get("licence") else []),
         "",
     ]
     if scores:

@@ -163,6 +163,7 @@ class LoadedModel:
     config: ModelConfig
     vocabulary: Vocabulary
     calibration: Calibration | None
+    handwriting: bool | None = None  # whether it was taught handwriting; None if it does not say
 
     @property
     def limits(self) -> Limits:
@@ -218,6 +219,7 @@ def load_model(
         config=folder.config,
         vocabulary=folder.vocabulary,
         calibration=folder.calibration,
+        handwriting=bool(folder.source.get("handwriting")),
     )
 
 

@@ -4,7 +4,8 @@
     reading = reader.read("formula.png")
     print(reading.latex, reading.confidence)
 
-An image is prepared (`i2l.images.prepare`), searched (`i2l.inference.policy`) and made a reading
+`read_strokes` reads what was written on a tablet, or what InkML holds: it is drawn, and then read as images
+are. An image is prepared (`i2l.images.prepare`), searched (`i2l.inference.policy`) and made a reading
 (`i2l.inference.reading`); this module hands many of them through these three.
 """
 
@@ -23,12 +24,13 @@ from PIL import Image
 
 from i2l.errors import I2LError
 from i2l.images.open import ImageSource, ImageSources, list_sources
-from i2l.images.prepare import Box, NotAFormulaError, PreparedImage, prepare_image
+from i2l.images.prepare import REFERENCE_DPI, Box, NotAFormulaError, PreparedImage, prepare_image
 from i2l.inference.decoding import Backend
 from i2l.inference.model_folder import LoadedModel, load_model
 from i2l.inference.options import BEAM_WIDTH, ReadingOptions
 from i2l.inference.policy import SearchPolicy
 from i2l.inference.reading import Reading, ReadingAssembly
+from i2l.ink.strokes import Ink, StrokeSource, take_ink
 
 CHUNK_IMAGES: Final = 16  # that are taken at a time, at least; those of about one size are read together
 
@@ -151,6 +153,65 @@ class Reader:
         if isinstance(reading, I2LError):
             raise reading
         return replace(reading, seconds=time.perf_counter() - started)
+
+    def read_strokes(self, source: StrokeSource) -> Reading:
+        """Read what was written by hand: InkML or JSON as a path or content, an `Ink`, or a list of strokes.
+
+        Boxes and sizes are in the units of the strokes. `handwriting_note` says whether the model was taught
+        handwriting at all.
+
+        Args:
+            source: the strokes; in a list, each is a list of points x and y, y growing downwards.
+
+        Raises:
+            InkError: if there are no strokes in it; the message says why and what to do.
+            ImageError: if the formula is too large for the model, or makes no sense.
+        """
+        started = time.perf_counter()
+        ink = take_ink(source)
+        (reading,) = self._read_batch([[self.prepare_strokes(ink)]], self.model.backend)
+        if isinstance(reading, I2LError):
+            raise reading
+        return replace(reading, seconds=time.perf_counter() - started)
+
+    def prepare_strokes(self, ink: Ink) -> PreparedImage:
+        """Draw ink with a plain pen at the model's scale; the places of the image are those of the strokes.
+
+        Raises:
+            InkError: if it cannot be drawn.
+            ImageError: if it is too large for the model.
+        """
+        from i2l.ink.pens import draw_ink  # pictures are read without what draws
+
+        limits = self.model.limits
+        pixels, scale, (left, top) = draw_ink(ink)
+        (image,) = prepare_image(
+            pixels,
+            canvas_shape=limits.canvas_shape,
+            dpi=limits.dpi,
+            max_shrink=limits.max_shrink,
+            scale=limits.dpi / REFERENCE_DPI,
+            check=False,
+        )
+        height, width = pixels.shape
+        return PreparedImage(
+            pixels=image.pixels,
+            scale=image.scale * scale,
+            left_px=image.left_px / scale + left,
+            top_px=image.top_px / scale + top,
+            file_size_px=(math.ceil(width / scale), math.ceil(height / scale)),
+        )
+
+    @property
+    def handwriting_note(self) -> str | None:
+        """What should be said with a reading of handwriting; None if the model was taught it, or may be."""
+        if self.model.handwriting is False:
+            return (
+                f"read by {self.model.path.name}, a model for print that was never taught handwriting, so "
+                "most of it may be wrong. A model for handwriting is named with --model; none comes with "
+                "this package, and docs/handwriting.md says how one is trained."
+            )
+        return None
 
     @overload
     def read_many(

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from i2l.formats.convert import TextFormat, formula_docx, write_formula
+from i2l.formats.convert import TextFormat, formula_file, write_formula
 from i2l.formulas.commands import SILENT, SWITCHES, look_of, picture_of
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
@@ -127,29 +127,25 @@ class Reading:
 
     def docx(self) -> bytes:
         """Make a Word document that holds the formula."""
-        return formula_docx(self.latex)
+        return formula_file(self.latex, "docx")
 
     def png(self, *, dpi: int = 300) -> bytes:
-        """Draw the formula typeset by TeX, as a picture.
+        """Draw the formula typeset, as a picture on white.
 
         Raises:
-            MissingDependencyError: if pdflatex or pypdfium2 is not installed.
-            I2LError: if TeX cannot draw it.
+            MissingDependencyError: if Typst is not installed.
+            FormatError: if Typst cannot say it; the message names the command or construct.
         """
-        from i2l.rendering.render import typeset_png
-
-        return typeset_png(self.latex, dpi=dpi)
+        return formula_file(self.latex, "png", dpi=dpi)
 
     def svg(self) -> str:
-        """Draw the formula typeset by TeX, as outlines that scale.
+        """Draw the formula typeset, as outlines that scale.
 
         Raises:
-            MissingDependencyError: if pdflatex or pypdfium2 is not installed.
-            I2LError: if TeX cannot draw it.
+            MissingDependencyError: if Typst is not installed.
+            FormatError: if Typst cannot say it; the message names the command or construct.
         """
-        from i2l.rendering.render import typeset_svg
-
-        return typeset_svg(self.latex)
+        return formula_file(self.latex, "svg").decode()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the reading as JSON values, without attention."""

@@ -218,14 +218,6 @@ class PdfInk:
         length = int(re.search(rb"/Length (\d+)", self.pdf[contents:start])[1])  # type: ignore[index]
         return _read_content(self.pdf[start : start + length], self._fonts)
 
-    def font_program(self, resource: str) -> bytes:
-        """Give the Type 1 program of a font by its name in the pages."""
-        descriptor = self._reference(self.font_objects[resource], b"/FontDescriptor")
-        offset = self._offsets[self._reference(descriptor, b"/FontFile")]
-        start = self.pdf.index(b"stream\n", offset) + 7
-        length = int(re.search(rb"/Length (\d+)", self.pdf[offset:start])[1])  # type: ignore[index]
-        return self.pdf[start : start + length]
-
     def _object(self, number: int) -> bytes:
         offset = self._offsets[number]
         return self.pdf[offset : self.pdf.index(b"endobj", offset)]

@@ -7,6 +7,7 @@ A shape is a number of tokens and a window of the canvas. A device plans (and ca
 ever-changing shapes it would plan for most of the run.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -122,8 +123,11 @@ class Sampler:
 def emphasized(ids: Sequence[str], emphasis: Sequence[str]) -> Indices:
     """Say how often each sample comes in an epoch: once, or as the first fitting "NAME=TIMES" says.
 
+    A name that no sample's id starts with changes nothing, and is said in a warning: the same configuration
+    may serve other data.
+
     Raises:
-        SamplerError: for an emphasis of another form, or one that no sample has.
+        SamplerError: for an emphasis of another form.
     """
     times = np.ones(len(ids), dtype=np.int64)
     for rule in reversed(emphasis):
@@ -132,7 +136,10 @@ def emphasized(ids: Sequence[str], emphasis: Sequence[str]) -> Indices:
             raise SamplerError(f"training.emphasis has {rule!r}; write NAME=TIMES, such as hepth2003=3.")
         chosen = np.array([sample_id.startswith(name) for sample_id in ids])
         if not chosen.any():
-            raise SamplerError(f"No sample's id starts with {name!r}, as training.emphasis expects.")
+            warnings.warn(
+                f"training.emphasis names {name!r}, and no sample's id starts so; it changes nothing here.",
+                stacklevel=2,
+            )
         times[chosen] = int(count)
     return times
 

@@ -284,7 +284,9 @@ def _answer(entry: _Waiting, result: dict[str, Any]) -> None:
         entry.answer.set_result(result)
 
 
-_SOURCES = frozenset({"src", "images"})  # of a request in JSON: these are the pictures, not options
+_SOURCES = frozenset(
+    {"src", "images", "strokes"}
+)  # in a request: no options
 
 
 class ClientLeftError(Exception):

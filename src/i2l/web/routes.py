@@ -2,25 +2,36 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import APIRouter, Depends, Query, Request
+from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
 from i2l import __version__
-from i2l.formats.convert import TEXT_FORMATS, FormatError, TextFormat, formula_docx, write_formula
+from i2l.errors import MissingDependencyError
+from i2l.formats.convert import FormatError, Formula, OutputFormat, formats_here
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.pretty import readable_formula
 from i2l.inference.model_folder import bundled_models
 from i2l.web import schemas
 from i2l.web.security import ProblemError, check_token
 from i2l.web.server_state import EXAMPLES, ServerState
-from i2l.web.uploads import declared_bytes, one_image, one_page, parse_json, read_body, several_images
+from i2l.web.uploads import (
+    declared_bytes,
+    given_strokes,
+    one_image,
+    one_page,
+    parse_json,
+    read_body,
+    several_images,
+)
 
 MAX_FORMULA_BYTES = 256_000
+MAX_STROKES_BYTES = 2 << 20
 BATCH_UPLOADS = 4  # a request with several images may be so many times as long as one image
 
 # A file in a format: what browsers call it, and how its name ends. A format that is not here is plain text.
@@ -37,7 +48,7 @@ _FILE_TYPES: Final = {
     "svg": ("image/svg+xml", "svg"),
     "png": ("image/png", "png"),
 }
-_BINARY: Final = frozenset({"docx", "png"})
+Result = TypeVar("Result")
 
 
 def _state(request: Request) -> ServerState:
@@ -59,7 +70,7 @@ def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
             403: "Another site may not ask",
             408: "The upload took too long",
             413: "The file, its pixels, or the formula for this model is too large; a part of it may be read",
-            415: "Not an image",
+            415: "Not an image, or no strokes",
             421: "Unknown host",
             422: "No formula found, or a wrong option",
             500: "The reader failed",
@@ -89,6 +100,24 @@ def _body(model: type[schemas.ReadOptions], field: str, schema: dict[str, Any]) 
     if field == "file":
         content["image/png"] = {"schema": {"type": "string", "format": "binary", "minLength": 1}}
     return {"requestBody": {"required": True, "content": content}}
+
+
+def _json_body(model: type[BaseModel]) -> dict[str, Any]:
+    """Describe a body that is JSON and nothing else."""
+    content = {"application/json": {"schema": model.model_json_schema()}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+async def _write(request: Request, writing: Callable[[], Result], wrong: str) -> Result:
+    """Call what writes a formula, in a thread, since a long one takes a second; one thread for all.
+
+    Raises:
+        ProblemError: if there is no formula; it begins with the given words.
+    """
+    try:
+        return await asyncio.get_running_loop().run_in_executor(_state(request).writer, writing)
+    except FormulaError as error:
+        raise ProblemError("invalid-request", f"{wrong}: {error}") from error
 
 
 @asynccontextmanager
@@ -175,38 +204,50 @@ async def read_page(request: Request, options: Annotated[schemas.PageOptions, Qu
 
 
 @api_router.post(
-    "/latex",
-    response_model=schemas.FormulaResult,
-    responses=_problems(400, 408, 413, 422),
+    "/strokes",
+    response_model=schemas.StrokesReading,
+    responses=_problems(400, 408, 413, 415, 422, 500, 503, 504),
     openapi_extra={
         "requestBody": {
             "required": True,
-            "content": {"application/json": {"schema": schemas.FormulaRequest.model_json_schema()}},
+            "content": {
+                "application/json": {"schema": schemas.StrokesRequest.model_json_schema()},
+                "application/inkml+xml": {"schema": {"type": "string", "minLength": 1}},
+            },
         }
     },
+)
+async def strokes(request: Request, options: Options) -> Response:
+    """Read a formula that was written by hand: its strokes as JSON, or InkML."""
+    state = _state(request)
+    limit = min(MAX_STROKES_BYTES, state.options.max_upload_bytes)
+    async with _uploaded(request, max_bytes=limit) as body:
+        ink, options = given_strokes(request, body, options)
+        (result,) = await state.service.read(request, [ink], options)
+    if isinstance(result, ProblemError):
+        raise result
+    return JSONResponse(result)
+
+
+@api_router.post(
+    "/latex",
+    response_model=schemas.FormulaResult,
+    responses=_problems(400, 408, 413, 422),
+    openapi_extra=_json_body(schemas.FormulaRequest),
 )
 async def latex(request: Request) -> dict[str, str]:
     """Write canonical tokens as a person would, for instance after one of them was exchanged."""
     async with _uploaded(request, max_bytes=MAX_FORMULA_BYTES) as body:
         formula = parse_json(body, schemas.FormulaRequest)
     writing = partial(readable_formula, " ".join(formula.tokens))
-    try:
-        # In a thread, since a long formula takes a second; one for all, since Python runs one at a time.
-        return {"latex": await asyncio.get_running_loop().run_in_executor(_state(request).writer, writing)}
-    except FormulaError as error:
-        raise ProblemError("invalid-request", f"These tokens are not a formula: {error}") from error
+    return {"latex": await _write(request, writing, "These tokens are not a formula")}
 
 
 @api_router.post(
     "/convert",
     response_model=schemas.ConvertResult,
     responses=_problems(400, 408, 413, 422),
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": schemas.ConvertRequest.model_json_schema()}},
-        }
-    },
+    openapi_extra=_json_body(schemas.ConvertRequest),
 )
 async def convert(request: Request) -> dict[str, Any]:
     """Write LaTeX in other formats, for instance after it was edited.
@@ -216,23 +257,19 @@ async def convert(request: Request) -> dict[str, Any]:
     async with _uploaded(request, max_bytes=MAX_FORMULA_BYTES) as body:
         wanted = parse_json(body, schemas.ConvertRequest)
     writing = partial(_converted, wanted.latex, wanted.formats)
-    try:
-        return {"data": await asyncio.get_running_loop().run_in_executor(_state(request).writer, writing)}
-    except FormulaError as error:
-        raise ProblemError("invalid-request", f"This is not a formula: {error}") from error
+    return {"data": await _write(request, writing, "This is not a formula")}
 
 
-def _converted(latex: str, formats: Sequence[TextFormat | Literal["docx"]]) -> list[dict[str, Any]]:
+def _converted(latex: str, formats: Sequence[OutputFormat]) -> list[dict[str, Any]]:
     """Write a formula in each format, or say why not."""
+    formula = Formula(latex)
     data = []
     for kind in formats:
         entry: dict[str, Any] = {"type": kind, "value": None, "error": None}
         try:
-            if kind == "docx":
-                entry["value"] = base64.b64encode(formula_docx(latex)).decode()
-            else:
-                entry["value"] = write_formula(latex, kind)
-        except FormatError as error:
+            written = formula.write(kind)
+            entry["value"] = written if isinstance(written, str) else base64.b64encode(written).decode()
+        except (FormatError, MissingDependencyError) as error:
             entry["error"] = str(error)
         data.append(entry)
     return data
@@ -240,11 +277,16 @@ def _converted(latex: str, formats: Sequence[TextFormat | Literal["docx"]]) -> l
 
 @api_router.get("/formats", response_model=schemas.FormatList)
 async def formats() -> dict[str, Any]:
-    """List the formats that `/api/convert` writes, in the order in which a menu would show them."""
+    """List the formats that `/api/convert` writes here, in the order in which a menu would show them."""
     return {
         "formats": [
-            {"name": name, "text": name not in _BINARY, "media_type": media_type, "extension": extension}
-            for name in (*TEXT_FORMATS, "docx")
+            {
+                "name": name,
+                "text": media_type.startswith("text/") or media_type.endswith("xml"),
+                "media_type": media_type,
+                "extension": extension,
+            }
+            for name in formats_here()
             for media_type, extension in [_FILE_TYPES.get(name, ("text/plain", "txt"))]
         ]
     }

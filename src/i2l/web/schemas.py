@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from i2l.formats.convert import TEXT_FORMATS, TextFormat
+from i2l.formats.convert import EVERY_FORMAT, TEXT_FORMATS, OutputFormat, TextFormat
 from i2l.inference.options import BEAM_WIDTH
 
 MAX_BEAM = 20
@@ -64,6 +64,20 @@ class PageRequest(PageOptions):
     """The file of a page as JSON."""
 
     src: Source
+
+
+class StrokesRequest(ReadOptions):
+    """What was written by hand, as JSON; `scale` is not used, since strokes are drawn at the right one."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"strokes": [[[10, 40], [60, 40]], [[35, 15], [35, 65]]]}]},
+    )
+
+    strokes: list[Any] | dict[str, Any] = Field(
+        description="A list of strokes, each a list of points [x, y], y growing downwards; or as Mathpix, "
+        '{"strokes": {"x": [[...]], "y": [[...]]}}.'
+    )
 
 
 class BatchRequest(ReadOptions):
@@ -158,6 +172,12 @@ class ReadingModel(BaseModel):
     data: list[FormattedFormula]
 
 
+class StrokesReading(ReadingModel):
+    """Strokes, read; boxes and sizes are in their units."""
+
+    note: str | None = Field(description="What to know of it: a model for print is no model for handwriting.")
+
+
 class ProblemModel(BaseModel):
     """What went wrong and what to do (RFC 9457)."""
 
@@ -244,17 +264,17 @@ class ConvertRequest(BaseModel):
     )
 
     latex: str = Field(min_length=1, max_length=20_000)
-    formats: list[TextFormat | Literal["docx"]] = Field(
+    formats: list[OutputFormat] = Field(
         min_length=1,
-        max_length=len(TEXT_FORMATS) + 1,
-        description="`docx` is a Word document, in base64.",
+        max_length=len(EVERY_FORMAT),
+        description="`docx`, a Word document, and `png`, a picture, come in base64.",
     )
 
 
 class ConvertedFormula(BaseModel):
     """The formula in one format, or why that format cannot say it."""
 
-    type: TextFormat | Literal["docx"]
+    type: OutputFormat
     value: str | None
     error: str | None = None
 

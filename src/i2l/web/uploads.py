@@ -1,4 +1,4 @@
-"""The images of a request: as the body itself, in a form, or in JSON; never on the disk, never unlimited."""
+"""The images or strokes of a request: as the body, in a form, or in JSON; not on the disk, not unlimited."""
 
 import asyncio
 import base64
@@ -14,7 +14,16 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
-from i2l.web.schemas import MAX_IMAGES, BatchRequest, PageOptions, PageRequest, ReadOptions, ReadRequest
+from i2l.ink.strokes import looks_like_ink
+from i2l.web.schemas import (
+    MAX_IMAGES,
+    BatchRequest,
+    PageOptions,
+    PageRequest,
+    ReadOptions,
+    ReadRequest,
+    StrokesRequest,
+)
 from i2l.web.security import ProblemError
 
 _DATA_URL: Final = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,", re.ASCII)
@@ -24,6 +33,8 @@ _ANOTHER_KIND: Final = {
     b"%PDF": "This is a PDF; ask /api/page for the formulas on its pages.",
     b"<": "This is text (SVG or HTML?); give a picture of the formula, such as a screenshot.",
 }
+
+_INKML: Final = ("application/inkml+xml", "application/xml", "text/xml")
 
 Content = TypeVar("Content", bound=BaseModel)
 Input = TypeVar("Input", bytes, str)
@@ -178,6 +189,23 @@ async def several_images(
             raise ProblemError("invalid-request", "Give files, each in a field 'files'.")
         return [_checked(check_kind, image) for image in images], options
     raise _unknown_kind(kind)
+
+
+def given_strokes(request: Request, body: bytes, query: ReadOptions) -> tuple[bytes, ReadOptions]:
+    """Give the strokes of a request, still as they were sent, and its options.
+
+    Raises:
+        ProblemError: if it holds neither JSON with strokes nor InkML, or an option is wrong.
+    """
+    kind = _content_type(request)
+    if kind == "application/json":
+        return body, parse_json(body, StrokesRequest, query)
+    if kind in _INKML and looks_like_ink(body):
+        return body, query
+    raise ProblemError(
+        "not-an-image",
+        f"The body is {kind or 'of no type'}; send JSON with strokes, or InkML as {_INKML[0]}.",
+    )
 
 
 def _checked(check: Callable[[Input], bytes], image: Input) -> bytes | ProblemError:

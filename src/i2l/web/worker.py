@@ -1,4 +1,4 @@
-"""A process that reads: images come in on stdin, readings go out on stdout, several at a time.
+"""A process that reads: images and strokes come in on stdin, readings go out on stdout, several at a time.
 
 It knows nothing of HTTP. Files of strangers are decoded here and not in the server: whatever a damaged file
 does to a decoder, it does to a process that can be replaced.
@@ -27,6 +27,7 @@ from i2l.images.prepare import ImageTooLargeError
 from i2l.inference.options import ReadingOptions
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
+from i2l.ink.strokes import InkError, looks_like_ink
 from i2l.pages.document import PageError, PageFile
 from i2l.pages.reader import PageReader
 from i2l.web.connections import limit_logs
@@ -40,6 +41,7 @@ _KINDS: Final = {
     OversizedImageError: "too-large",
     ImageTooLargeError: "too-large",
     NotAnImageError: "not-an-image",
+    InkError: "invalid-request",
     I2LError: "not-a-formula",  # after the others, which are its children
 }
 
@@ -88,6 +90,9 @@ class ReadingDesk:
             if "page" in options:
                 results[index] = self._read_page(data, options)
                 continue
+            if looks_like_ink(data):
+                results[index] = self._read_strokes(data, options)
+                continue
             groups[tuple(options[name] for name in ("beam", "n_best", "guard", "scale"))].append(index)
         for (beam, n_best, guard, scale), indices in groups.items():
             reader = self._reader.with_options(beam_width=max(beam, n_best), n_best=n_best, guard=guard)
@@ -114,6 +119,18 @@ class ReadingDesk:
         except Exception as error:
             return _failure(error)
         return {"reading": content}
+
+    def _read_strokes(self, data: bytes, options: dict[str, Any]) -> dict[str, Any]:
+        """Read one formula that was written by hand."""
+        beam, n_best = options["beam"], options["n_best"]
+        reader = self._reader.with_options(
+            beam_width=max(beam, n_best), n_best=n_best, guard=options["guard"]
+        )
+        try:
+            reading = reader.read_strokes(data)
+        except Exception as error:  # whatever it is, it is said, and the next one is read
+            return _failure(error)
+        return {"reading": _to_json(reading, options["formats"]) | {"note": reader.handwriting_note}}
 
     def _read_group(self, reader: Reader, items: list[Item], scale: float | None) -> list[dict[str, Any]]:
         results: list[dict[str, Any]] = [{} for _ in items]

@@ -1,7 +1,8 @@
 "use strict";
 // The gallery: reads the pieces of JSON in this page when they are looked at, and draws a page of samples.
 const index = JSON.parse(document.getElementById("gallery-index").textContent);
-const keys = Object.keys(index.categories);
+const ANY = "any"; // the last tab: all samples, at random, as a stranger would meet them
+const keys = [...Object.keys(index.categories), ANY];
 const PAGE = 10;
 const pieces = new Map();
 const byId = (id) => document.getElementById(id);
@@ -19,7 +20,10 @@ const ORDERS = {
   best: (a, b) => index.score[b] - index.score[a],
   long: (a, b) => index.length[b] - index.length[a],
   short: (a, b) => index.length[a] - index.length[b],
+  random: (a, b) => chance(a) - chance(b),
 };
+// The same order every time, and no pattern in it.
+const chance = (number) => Math.imul(Math.imul(number + 1, 0x9e3779b1) ^ (number << 7), 0x85ebca6b) >>> 0;
 
 function select() {
   const wanted = keys.indexOf(state.category);
@@ -31,7 +35,7 @@ function select() {
     return words.every((word) => name === word || tokens.has(word));
   };
   state.matches = index.category
-    .map((category, number) => (category === wanted ? number : -1))
+    .map((category, number) => (state.category === ANY || category === wanted ? number : -1))
     .filter((number) => number >= 0 && fits(number))
     .sort((a, b) => ORDERS[state.order](a, b) || a - b);
   state.page = 0;
@@ -150,12 +154,16 @@ function turn(step) {
 }
 
 for (const [position, key] of keys.entries()) {
-  const count = index.category.filter((category) => category === position).length;
-  const tab = element("button", "", `${index.categories[key]} (${count})`);
+  const count = key === ANY ? index.category.length : index.category.filter((category) => category === position).length;
+  const tab = element("button", "", `${index.categories[key] ?? "Any, at random"} (${count})`);
   tab.type = "button";
   tab.role = "tab";
   tab.dataset.category = key;
-  tab.addEventListener("click", () => { state.category = key; select(); });
+  tab.addEventListener("click", () => {
+    state.category = key;
+    state.order = byId("order").value = key === ANY ? "random" : state.order === "random" ? "file" : state.order;
+    select();
+  });
   byId("tabs").append(tab);
 }
 byId("order").addEventListener("change", (event) => { state.order = event.target.value; select(); });

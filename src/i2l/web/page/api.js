@@ -65,6 +65,11 @@ export const askPage = (file, { page = 1, read = true, signal }) => ask(`api/pag
   method: "POST", body: file, signal, headers: { "Content-Type": "application/octet-stream" },
 });
 
+// Reads what was written by hand; `note` of the answer says what the model was taught.
+export const readStrokes = (strokes, { signal }) => ask("api/strokes?n_best=2", {
+  method: "POST", body: JSON.stringify({ strokes }), signal, headers: { "Content-Type": "application/json" },
+});
+
 export const latexOf = async (tokens) => (await ask("api/latex", {
   method: "POST", body: JSON.stringify({ tokens }), headers: { "Content-Type": "application/json" },
 })).latex;

@@ -6,6 +6,8 @@ const LINES = {
     "curl --data-binary @formula.png -H 'Content-Type: image/png' 'ORIGIN/api/read?n_best=3&formats=mathml'",
     "curl -H 'Content-Type: application/json' -d \"{\\\"src\\\": \\\"$(base64 -w0 formula.png)\\\"}\" ORIGIN/api/read"],
   "/api/read/batch": ["curl -F files=@one.png -F files=@two.png ORIGIN/api/read/batch"],
+  "/api/strokes": ["curl -H 'Content-Type: application/json' -d '{\"strokes\": [[[10, 40], [60, 40]], [[35, 15], [35, 65]]]}' ORIGIN/api/strokes",
+    "curl -H 'Content-Type: application/inkml+xml' --data-binary @formula.inkml ORIGIN/api/strokes"],
   "/api/latex": ["curl -H 'Content-Type: application/json' -d '{\"tokens\": [\"x\", \"^\", \"{\", \"2\", \"}\"]}' ORIGIN/api/latex"],
   "/api/convert": ["curl -H 'Content-Type: application/json' -d '{\"latex\": \"x^{2}\", \"formats\": [\"mathml\"]}' ORIGIN/api/convert"],
 };

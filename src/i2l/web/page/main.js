@@ -166,6 +166,20 @@ const again = () => {
   return current ? read() : begin();
 };
 
+// Shows what was written on the pad, with its reading.
+const showWritten = async (file, reading) => {
+  running?.abort();
+  current = { file, name: "", whole: null, id: reading.request_id, row: null };
+  view("result");
+  byId("whole").hidden = true;
+  const mine = current;
+  await result.showPicture(URL.createObjectURL(file));
+  if (current !== mine) return;
+  result.show(reading);
+  notify(reading.note && say("pad.print"));
+};
+byId("write").addEventListener("click", async () => (await import("./pad.js")).showPad({ read: showWritten, failed: explain }));
+
 // ---- what was read before, and rows of the table
 
 const restore = async (entry, { row = null } = {}) => {

@@ -1,0 +1,83 @@
+"""Strokes are read: in Python, by `i2l read`, with boxes in their own units and a word about the model."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from i2l import Reader
+from i2l.cli import app
+from i2l.ink.strokes import Ink, InkError, write_inkml
+
+LINE = [[0, 30], [10, 30], [20, 30], [30, 30]]
+PLUS = [LINE, [[15, 12], [15, 24], [15, 36], [15, 48]]]
+
+
+def moved(strokes, x, y=0, *, size=1.0):
+    return [[[size * (px + x), size * (py + y)] for px, py in stroke] for stroke in strokes]
+
+
+def letter_x(x):
+    return moved([[[0, 12], [12, 30], [24, 48]], [[24, 12], [12, 30], [0, 48]]], x)
+
+
+FORMULA = [*letter_x(0), *moved(PLUS, 50), *letter_x(110)]
+
+
+@pytest.fixture(scope="module")
+def reader():
+    return Reader(threads=1, beam_width=1)
+
+
+@pytest.fixture(scope="module")
+def reading(reader):
+    return reader.read_strokes(FORMULA)
+
+
+def test_signs_like_print_are_read_and_boxes_are_in_units_of_the_strokes(reading):
+    assert "+" in reading.tokens
+    box = reading.boxes[reading.tokens.index("+")]
+    middle = (box[0] + box[2]) / 2
+    assert 50 <= middle <= 80, box
+    assert 0 <= box[1] < 30 < box[3] <= 60
+
+
+def test_the_scale_of_strokes_does_not_matter(reader, reading):
+    for size in (0.01, 40.0):
+        again = reader.read_strokes(moved(FORMULA, 0, size=size))
+        assert again.tokens == reading.tokens
+        place = reading.tokens.index("+")
+        np.testing.assert_allclose(
+            np.array(again.boxes[place]) / size, reading.boxes[place], rtol=0.05, atol=1
+        )
+
+
+def test_the_model_for_print_says_what_it_is(reader, reading):
+    assert "never taught handwriting" in reader.handwriting_note
+    assert "--model" in reader.handwriting_note
+    assert reading.to_dict()["latex"] == reading.latex
+
+
+def test_what_is_no_ink_is_refused(reader):
+    with pytest.raises(InkError, match="no strokes"):
+        reader.read_strokes([])
+    with pytest.raises(InkError, match="Cannot read"):
+        reader.read_strokes("missing.inkml")
+
+
+def test_the_command_reads_inkml_and_json(reading, tmp_path):
+    ink = Ink(tuple(np.array(stroke, dtype=float) for stroke in FORMULA))
+    write_inkml(ink, tmp_path / "a.inkml")
+    (tmp_path / "b.json").write_text(json.dumps({"strokes": FORMULA}))
+    (tmp_path / "c.json").write_text("{}")
+    names = [str(tmp_path / name) for name in ("a.inkml", "b.json", "c.json")]
+    result = CliRunner().invoke(app, ["read", *names, "--no-names", "--beam-width", "1", "--threads", "1"])
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [reading.latex, reading.latex, ""]
+    assert result.stderr.count("never taught handwriting") == 1
+    assert "c.json: Strokes are a list" in result.stderr
+    piped = CliRunner().invoke(
+        app, ["read", "--beam-width", "1", "--threads", "1"], input=(tmp_path / "a.inkml").read_bytes()
+    )
+    assert piped.stdout.splitlines() == [reading.latex]

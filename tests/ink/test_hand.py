@@ -1,0 +1,299 @@
+"""Pens, the bank of symbols and formulas written with it: ink in its boxes, the same for the same seed."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from i2l.formulas.normalize import normalize_formula
+from i2l.images.prepare import SYMBOL_PX
+from i2l.ink.bank import (
+    Bank,
+    drawn_signs,
+    formula_units,
+    ink_latex,
+    label_tokens,
+    writer_of,
+    written_formula,
+    written_tokens,
+)
+from i2l.ink.hand import (
+    draw_formula,
+    draw_written_ink,
+    hand_look,
+    ink_token_boxes,
+    match_symbols,
+    missing_sign,
+    write_formula,
+    write_ink,
+)
+from i2l.ink.pens import PLAIN, Lines, Pen, draw_ink, draw_lines, draw_pen, stroke_boxes, symbol_scale
+from i2l.ink.strokes import Ink, InkError
+from i2l.rendering.styles import PAPER
+from tests.ink.written import LABELS, row_of, small_inks
+
+BANK = Bank.of(small_inks())
+
+
+@pytest.fixture
+def bank():
+    return BANK
+
+
+def printed(formula):
+    """Tokens of a formula, and boxes in a row for those that draw, as large as print."""
+    tokens = normalize_formula(formula).tokens
+    boxes, left = [], 0
+    for token in tokens:
+        if not token.visible:
+            boxes.append(None)
+            continue
+        width = 60 if token.text in (r"\frac", r"\sqrt") else 20
+        height = 2 if token.text in (r"\frac", "-") else 30
+        boxes.append((left, 10, left + width, 10 + height))
+        left += width + 6
+    return tokens, boxes
+
+
+FORMULAS = [
+    "x + y = 1",
+    r"\frac { 1 } { 2 }",
+    r"\sqrt { x } - a",
+    r"\sin x",
+    r"\left( a \right)",
+    r"\partial x",
+]
+
+
+@given(seed=st.integers(1, 2**40), formula=st.sampled_from(FORMULAS))
+@settings(max_examples=60, deadline=None)
+def test_boxes_hold_their_ink_and_nothing_is_outside_of_them(seed, formula):
+    tokens, boxes = printed(formula)
+    bank = BANK
+    placed, shape = write_formula(tokens, boxes, bank=bank, seed=seed)
+    pixels = draw_formula(tokens, placed, shape, bank=bank, seed=seed)
+    assert pixels.shape == shape
+    assert [box is None for box in placed] == [not token.visible for token in tokens]
+    for box in placed:
+        if box is not None:
+            assert 0 <= box[0] < box[2] <= shape[1]
+            assert 0 <= box[1] < box[3] <= shape[0]
+    if hand_look(seed).style == PAPER:
+        covered = np.zeros(shape, dtype=bool)
+        for unit in formula_units(tokens):  # the letters of a word have gaps between them
+            corners = np.array([placed[token] for token in unit.tokens])
+            (left, top), (right, bottom) = corners[:, :2].min(axis=0), corners[:, 2:].max(axis=0)
+            covered[top:bottom, left:right] = True
+            assert (pixels[top:bottom, left:right] < 250).any()
+        assert (pixels[~covered] == 255).all()
+
+
+def test_the_same_seed_writes_the_same_and_another_does_not(bank):
+    tokens, boxes = printed("x + y = a - 1")
+    pictures = []
+    for seed in (7, 7, 8):
+        placed, shape = write_formula(tokens, boxes, bank=bank, seed=seed)
+        pictures.append(draw_formula(tokens, placed, shape, bank=Bank.of(small_inks()), seed=seed))
+    assert np.array_equal(pictures[0], pictures[1])
+    assert not np.array_equal(pictures[0], pictures[2])
+
+
+def test_looks_are_clean_scanned_and_photographed():
+    looks = [hand_look(seed) for seed in range(1, 400)]
+    clean = sum(look.style == PAPER for look in looks)
+    photos = sum(look.style.photo is not None for look in looks)
+    assert 180 < clean < 260
+    assert 70 < photos < 140
+    assert any(look.style.ink > look.style.paper for look in looks), "a blackboard"
+    assert hand_look(0).pen == PLAIN
+    assert hand_look(0).style == PAPER
+
+
+def test_a_bank_survives_its_file_and_knows_its_writers(bank, tmp_path):
+    path, again = tmp_path / "bank.npz", tmp_path / "again.npz"
+    bank.save(path)
+    loaded = Bank.load(path)
+    loaded.save(again)
+    assert path.read_bytes() == again.read_bytes()
+    assert loaded.labels == sorted(LABELS)
+    assert loaded.num_symbols == 6 * len(LABELS)
+    for number, ink in enumerate(small_inks()):
+        for one, other in zip(loaded.strokes(number), ink.strokes, strict=True):
+            np.testing.assert_array_equal(np.diff(one, axis=0), np.diff(other, axis=0))
+        assert [symbol.label for symbol in loaded.ink(number).symbols] == LABELS
+    for content in (b"", b"PK\x03\x04", path.read_bytes()[:-40], b"[" * 99):
+        again.write_bytes(content)
+        with pytest.raises(InkError, match="bank"):
+            Bank.load(again)
+
+
+def test_only_inks_for_training_are_written_with(bank):
+    restricted = bank.restricted([True, False, True, False, True, False])
+    assert len(restricted) == len(bank)
+    assert restricted.num_symbols == bank.num_symbols // 2
+    assert restricted.groups(0) == bank.groups(0)
+    assert restricted.groups(1) == []
+    picked = {n for s in range(50) for n in restricted.pick(["x", "2"], random.Random(s))}
+    writers = {writer_of(ink) for ink in small_inks()}
+    assert writers == {"sheet0", "sheet1"}
+    assert len(picked) > 2
+    nobody = bank.restricted([False] * 6)
+    assert not nobody.writes("x")
+    assert nobody.writes(r"\partial")
+
+
+def test_one_writer_writes_a_formula(bank):
+    owners = []
+    for seed in range(30):
+        picked = bank.pick(["x", "y", "a", "b", "2", "1"], random.Random(seed))
+        inks = {int(bank._arrays["symbol_inks"][symbol]) % 2 for symbol in picked}
+        owners.append(len(inks))
+    assert set(owners) == {1}
+
+
+def test_every_drawn_sign_is_a_token_and_lies_in_its_box():
+    for name, lines in drawn_signs().items():
+        tokens = normalize_formula(f"{name} {{ x }}").tokens
+        assert name in {unit.label for unit in formula_units(tokens)}, name
+        assert lines.points.min() >= 0, name
+        assert lines.points.max() <= 1, name
+        assert len(lines.points) >= 2, name
+
+
+def test_signs_that_nobody_writes_are_named(bank):
+    assert missing_sign(normalize_formula("x + y").tokens, bank) is None
+    assert missing_sign(normalize_formula(r"x \bowtie y").tokens, bank) == r"\bowtie"
+    assert missing_sign(normalize_formula(r"\mathbf { x }").tokens, bank) == r"\mathbf"
+
+
+@pytest.mark.parametrize(
+    ("label", "written"),
+    [
+        (r"$\left( x \right)$", "( x )"),
+        (r"$$ x \, + ~ y $$", "x + y"),
+        (r"\mathrm { d } x", "d x"),
+        (r"\mathrm { log } x", r"\operatorname { l o g } x"),
+        (r"\lim _ {y \to x}} f", r"\operatorname* { l i m } _ { y \to x } f"),
+        (r"x \ltN", "x < N"),
+        (r"a \cdots b", r"a \ldots b"),
+        (r"\mbox { i f }", "i f"),
+        ("f ' ( x )", r"f ^ { \prime } ( x )"),
+        (r"\Big( x \Big)", "( x )"),
+        (r"\left. x \right|", "x |"),
+        (r"\sum\limits_{i} x", r"\sum _ { i } x"),
+    ],
+)
+def test_labels_say_what_ink_shows(label, written):
+    found = written_formula(label).formula
+    assert found == written
+    assert " ".join(written_tokens(found.split())) == found, "once is enough"
+
+
+def test_letters_that_are_one_symbol_are_one_word():
+    latex = "$log _ 2 x + 2$"
+    assert ink_latex(row_of([r"\sin", "x"], latex=latex)) == latex
+    assert ink_latex(row_of([r"\sin", "x"], latex="s i n x")) == r"\sin  x"
+    assert ink_latex(row_of([r"\sin", "x"], latex=r"\sin x sin")) == r"\sin x sin"
+
+
+def test_labels_of_the_field():
+    tokens = normalize_formula(r"\sin ^ 2 x \to \lim _ { n } a < b").formula.split()
+    assert label_tokens(tokens) == [
+        *(r"\sin", "^", "{", "2", "}", "x", r"\rightarrow", r"\lim", "_", "{", "n", "}", "a", r"\lt", "b"),
+    ]
+
+
+def test_words_are_one_unit():
+    units = formula_units(normalize_formula(r"\sin x + \frac { 1 } { \sqrt { 2 } }").tokens)
+    assert [unit.label for unit in units] == [r"\sin", "x", "+", "-", "1", r"\sqrt", "2"]
+    assert len(units[0].tokens) == 3
+
+
+def test_symbols_of_one_label_are_told_apart_by_their_places():
+    """x_1 over x_2: in the ink the lower x was written first."""
+    tokens = normalize_formula(r"\frac { x + 1 } { x + 2 }").tokens
+    boxes = iter([(0, 40, 80, 42), (0, 0, 20, 30), (30, 0, 50, 30), (60, 0, 80, 30)])
+    below = iter([(0, 50, 20, 80), (30, 50, 50, 80), (60, 50, 80, 80)])
+    places = [next(boxes, None) or next(below) if token.visible else None for token in tokens]
+    ink = row_of(["x", "+", "2", "-", "x", "+", "1"])
+    targets = [(0, 300), (300, 300), (600, 300), (250, 180), (0, 0), (300, 0), (600, 0)]
+    strokes = list(ink.strokes)
+    for symbol, target in zip(ink.symbols, targets, strict=True):
+        corner = np.concatenate([strokes[n] for n in symbol.strokes]).min(axis=0)
+        for number in symbol.strokes:
+            strokes[number] = strokes[number] - corner + target
+    moved = Ink(tuple(strokes), symbols=ink.symbols)
+    units = formula_units(tokens)
+    found = match_symbols(moved, units, places)
+    assert [moved.symbols.index(symbol) for symbol in found] == [3, 4, 5, 6, 0, 1, 2]
+    drawn, shape = write_ink(moved.strokes, [s.strokes for s in moved.symbols], seed=3)
+    own = ink_token_boxes(drawn, found, units, len(tokens), printed=places, seed=3)
+    known = [box for box in own if box is not None]
+    assert len(known) == 7
+    assert known[1][1] < known[4][1], "the upper x is the first"
+    assert all(0 <= box[0] < box[2] <= shape[1] and 0 <= box[1] < box[3] <= shape[0] for box in known)
+
+
+@given(seed=st.integers(0, 2**40))
+@settings(max_examples=40, deadline=None)
+def test_real_inks_keep_inside_their_picture(seed):
+    ink = row_of(["x", "+", "2", "=", "a"], seed=seed % 5)
+    strokes, shape = write_ink(ink.strokes, [s.strokes for s in ink.symbols], seed=seed)
+    pixels = draw_written_ink(strokes, shape, seed=seed)
+    assert pixels.shape == shape
+    look = hand_look(seed)
+    if look.style == PAPER:
+        points = np.concatenate(strokes)
+        assert points.min() >= 0
+        assert (points.max(axis=0) <= (shape[1], shape[0])).all()
+        assert (pixels < 128).any()
+    if seed == 0:
+        np.testing.assert_allclose(
+            np.diff(strokes[0], axis=0) * (ink.strokes[0][1, 0] - ink.strokes[0][0, 0]),
+            np.diff(ink.strokes[0], axis=0) * (strokes[0][1, 0] - strokes[0][0, 0]),
+        )
+
+
+def test_ink_is_drawn_at_the_scale_of_models():
+    for factor in (0.01, 1.0, 250.0):
+        ink = row_of(["x", "y", "a", "b"])
+        scaled = Ink(tuple(stroke * factor for stroke in ink.strokes))
+        pixels, scale, _ = draw_ink(scaled)
+        height = np.ptp(np.flatnonzero((pixels < 128).any(axis=1)))
+        assert 0.8 * SYMBOL_PX < height < 1.5 * SYMBOL_PX
+        assert scale == pytest.approx(symbol_scale(stroke_boxes(scaled.strokes)))
+
+
+def test_degenerate_strokes_are_drawn():
+    for strokes in (
+        [[[5.0, 5.0]]],
+        [[[0.0, 0.0], [0.0, 0.0]]],
+        [[[0, 0], [1e9, 0]]],
+        [[[0, 0]], [[1e8, 1e-9]]],
+    ):
+        pixels, _, _ = draw_ink(Ink(tuple(np.array(stroke, dtype=float) for stroke in strokes)))
+        assert (pixels < 128).any()
+        assert max(pixels.shape) <= 4_002
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=50, deadline=None)
+def test_every_pen_leaves_ink_near_its_line(source):
+    pen = draw_pen(source)
+    line = Lines.of([np.array([[20.0, 20.0], [40.0, 22.0], [60.0, 20.0], [80.0, 24.0]])])
+    pixels = draw_lines(line, (48, 100), pen)
+    rows, columns = np.nonzero(pixels < 200)
+    assert len(rows) > 30
+    assert rows.min() >= 20 - pen.width_px - 1
+    assert rows.max() <= 24 + pen.width_px + 1
+    assert 15 <= columns.min() <= 30
+    assert 70 <= columns.max() <= 86
+
+
+def test_lines_are_as_wide_as_their_pen():
+    line = Lines.of([np.array([[10.0, 30.0], [90.0, 30.0]])])
+    for width in (1.5, 3.0, 6.0):
+        column = draw_lines(line, (60, 100), Pen(width_px=width))[:, 50]
+        assert (255 - column.astype(float)).sum() / 255 == pytest.approx(width, abs=0.35)

@@ -1,0 +1,61 @@
+"""The pad on the page: a formula is written, read when the hand rests, taken back and erased."""
+
+import pytest
+
+from tests.web.visiting import visiting
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def page(browser, server):
+    with visiting(browser, server) as visit_page:
+        yield visit_page()
+
+
+def stroke(page, *places):
+    """Draw a line through places of the pad."""
+    frame = page.locator("#pad-sheet").bounding_box()
+    for number, (x, y) in enumerate(places):
+        page.mouse.move(frame["x"] + x, frame["y"] + y, steps=4)
+        if number == 0:
+            page.mouse.down()
+    page.mouse.up()
+
+
+def inked(page):
+    """How many pixels of the pad have ink."""
+    return page.evaluate(
+        """() => { const sheet = document.getElementById("pad-sheet");
+          const { data } = sheet.getContext("2d").getImageData(0, 0, sheet.width, sheet.height);
+          return data.filter((value, index) => index % 4 === 3 && value > 100).length; }"""
+    )
+
+
+def test_what_is_written_is_read_and_can_be_taken_back(page):
+    asked = []
+    page.on("request", lambda request: "api/strokes" in request.url and asked.append(request.post_data_json))
+    assert page.locator("#pad").is_hidden()
+    page.locator("#write").click()
+    stroke(page, (100, 60), (160, 140))
+    stroke(page, (160, 60), (100, 140))
+    page.wait_for_selector("#result:not(.waiting) #verdict:not([hidden])")
+    assert len(asked) == 1, "both strokes together, after a rest"
+    first, second = asked[0]["strokes"]
+    assert len(first) >= 4
+    assert first[0] == [12, 12], "the picture begins a margin before the ink"
+    assert second[0][0] == pytest.approx(72, abs=1)
+    assert "never taught handwriting" in page.locator("#notice").text_content()
+    both = inked(page)
+    page.locator("#pad-undo").click()
+    assert 0 < inked(page) < both
+    stroke(page, (160, 60), (100, 140))
+    page.locator("#pad-erase").click()
+    stroke(page, (95, 100), (110, 70), (128, 98))
+    assert inked(page) == 0, "the eraser takes whole strokes, and both cross there"
+    page.locator("#pad-undo").click()
+    assert inked(page) > 0
+    page.locator("#pad-clear").click()
+    assert inked(page) == 0
+    page.locator("#pad-close").click()
+    assert page.locator("#pad").is_hidden()
