@@ -1,25 +1,25 @@
 // The networks, run by the WebAssembly of onnxruntime-web without its front: that answers with promises, and Python
 // cannot wait for one in the middle of a search. What is called here is what its wasm-core-impl.ts calls.
 
-const FLOAT32 = 1, INT64 = 7, BYTES = { 1: 4, 2: 1, 3: 1, 5: 2, 6: 4, 7: 8, 9: 1, 11: 8 }; // ONNX's numbers of types
+const INT64 = 7, BYTES = { 1: 4, 2: 1, 3: 1, 5: 2, 6: 4, 7: 8, 9: 1, 11: 8 }; // ONNX's numbers of types
 const WARNING = 2, ERROR = 3, ALL_OPTIMIZATIONS = 99;
 
 export class Networks {
   #ort;
-  #python; // gives Python's memory
+  python = null; // Python's memory
   #sessions = new Map();
   #inputs = [];
   #outputs = [];
 
-  constructor(ort, python) {
-    [this.#ort, this.#python] = [ort, python];
+  constructor(ort) {
+    this.#ort = ort;
   }
 
   // Starts onnxruntime; `factory` is the module that comes with its WebAssembly.
-  static async start(factory, settings, python) {
+  static async start(factory, settings) {
     const ort = await factory({ ...settings });
     if (ort._OrtInit(settings.numThreads, WARNING)) throw new Error("onnxruntime does not start");
-    return new Networks(ort, python);
+    return new Networks(ort);
   }
 
   #fail(what) {
@@ -54,7 +54,7 @@ export class Networks {
 
   // Takes an input out of Python's memory, where int64 is kept as doubles.
   give(name, type, address, size, ...shape) {
-    const ort = this.#ort, bytes = size * BYTES[type], data = ort._malloc(Math.max(bytes, 8)), memory = this.#python();
+    const ort = this.#ort, bytes = size * BYTES[type], data = ort._malloc(Math.max(bytes, 8)), memory = this.python.buffer;
     if (type === INT64) {
       const from = new Float64Array(memory, address, size), to = new BigInt64Array(ort.HEAPU8.buffer, data, size);
       for (let i = 0; i < size; i++) to[i] = BigInt(from[i]);
@@ -102,7 +102,7 @@ export class Networks {
 
   // Puts an output into Python's memory.
   take(index, address) {
-    const ort = this.#ort, { tensor, type, data, size } = this.#outputs[index], memory = this.#python();
+    const ort = this.#ort, { tensor, type, data, size } = this.#outputs[index], memory = this.python.buffer;
     if (type === INT64) new Float64Array(memory, address, size).set(Array.from(new BigInt64Array(ort.HEAPU8.buffer, data, size), Number));
     else new Uint8Array(memory, address, size * BYTES[type]).set(new Uint8Array(ort.HEAPU8.buffer, data, size * BYTES[type]));
     ort._OrtReleaseTensor(tensor);

@@ -183,12 +183,12 @@ def fromarray(pixels):
     return Image(np.ascontiguousarray(pixels), "L" if pixels.ndim == 2 else modes[pixels.shape[2]])
 
 
-def from_browser(pixels, width, height, image_format):
+def from_browser(pixels, width, height):
     """Take what the browser decoded, four bytes a pixel."""
     whole = np.frombytes(pixels, (height, width, 4), np.uint8)
     if (whole[:, :, 3] == 255).all():
-        return Image(np.ascontiguousarray(whole[:, :, :3]), "RGB", image_format=image_format)
-    return Image(whole, "RGBA", image_format=image_format)
+        return Image(np.ascontiguousarray(whole[:, :, :3]), "RGB")
+    return Image(whole, "RGBA")
 
 
 def open(file, formats=None):
@@ -264,9 +264,7 @@ class _PngImage(Image):
             (max(0, -(-(height - top) // down)), max(0, -(-(width - left) // across)))
             for top, left, down, across in passes
         ]
-        needed = sum(
-            rows * (self._row_bytes(columns) + 1) for rows, columns in sizes if columns
-        )
+        needed = sum(rows * (self._row_bytes(columns) + 1) for rows, columns in sizes if columns)
         lines = zlib.decompressobj().decompress(b"".join(self._packed), needed)
         if len(lines) < needed:
             raise OSError("image file is truncated")

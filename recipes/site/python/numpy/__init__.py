@@ -43,7 +43,11 @@ class dtype:
         self.code, self.name, self.kind, self.itemsize, self.letter = code, name, kind, itemsize, letter
 
     def __call__(self, value=0):
-        return asarray(value, self).copy() if isinstance(value, ndarray) else _from_list([value], self).reshape(())
+        return (
+            asarray(value, self).copy()
+            if isinstance(value, ndarray)
+            else _from_list([value], self).reshape(())
+        )
 
     def __repr__(self):
         return self.name
@@ -288,7 +292,9 @@ class ndarray:
             else:
                 others.append((axis, one))
                 axis += one is not None
-        rest = [(axis, one) for axis, one in others] + [(left, slice(None)) for left in range(axis, self.ndim)]
+        rest = [(axis, one) for axis, one in others] + [
+            (left, slice(None)) for left in range(axis, self.ndim)
+        ]
         taken = [axis for axis, _ in indices]
         kept = self._view(
             tuple(size for axis, size in enumerate(self.shape) if axis not in taken),
@@ -306,7 +312,11 @@ class ndarray:
         indices, outer, rest, first = self._fancy(key)
         whole = outer + rest.shape
         # Axes of slices before those of arrays stay before them.
-        order = [*range(len(outer), len(outer) + first), *range(len(outer)), *range(len(outer) + first, len(whole))]
+        order = [
+            *range(len(outer), len(outer) + first),
+            *range(len(outer)),
+            *range(len(outer) + first, len(whole)),
+        ]
         if mode == 0:
             values = _new(whole, self.dtype)
         else:
@@ -339,7 +349,11 @@ class ndarray:
             self._move(1, key, values)
             return
         shape, strides, start = self._basic(key)
-        _unary(0, broadcast_to(asarray(values), tuple(shape)), out=self._view(tuple(shape), tuple(strides), start))
+        _unary(
+            0,
+            broadcast_to(asarray(values), tuple(shape)),
+            out=self._view(tuple(shape), tuple(strides), start),
+        )
 
     # ---- arithmetic
 
@@ -618,7 +632,11 @@ def _unary(op, values, kind=None, out=None):
 def _operands(first, second):
     """Bring two operands to arrays, and find the kind of what comes of them; a number of Python decides least."""
     if isinstance(first, ndarray) and isinstance(second, ndarray):
-        return first, second, first.dtype if first.dtype is second.dtype else _promoted(first.dtype, second.dtype)
+        return (
+            first,
+            second,
+            first.dtype if first.dtype is second.dtype else _promoted(first.dtype, second.dtype),
+        )
     if isinstance(first, ndarray) and isinstance(second, (int, float)):
         kind = _with_number(first.dtype, second)
         return first, _number(second, kind), kind
@@ -967,9 +985,9 @@ def array_equal(first, second):
 
 def interp(values, given, wanted):
     values = asarray(values)
-    return _from_list(
-        [_between(value, given, wanted) for value in values.ravel().tolist()], float64
-    ).reshape(values.shape)
+    return _from_list([_between(value, given, wanted) for value in values.ravel().tolist()], float64).reshape(
+        values.shape
+    )
 
 
 def _between(value, given, wanted):
