@@ -11,6 +11,7 @@ Strides count elements, not bytes. int64 is kept as doubles. A single element is
 import array as _array
 import builtins
 import math
+from functools import lru_cache
 from itertools import product
 from struct import Struct
 
@@ -105,6 +106,7 @@ class iinfo:
         self.min = -self.max - 1 if kind.kind == "i" else 0
 
 
+@lru_cache(4096)
 def _strides_of(shape):
     strides, step = [], 1
     for size in reversed(shape):
@@ -252,7 +254,7 @@ class ndarray:
                 continue
             size, stride = self.shape[axis], self.strides[axis]
             axis += 1
-            if isinstance(one, slice):
+            if type(one) is slice:
                 first, last, step = one.indices(size)
                 shape.append(len(range(first, last, step)))
                 strides.append(stride * step)
@@ -266,10 +268,10 @@ class ndarray:
 
     def _key(self, key):
         """Write a key as a tuple, with a slice for each axis that an ellipsis leaves out."""
-        key = key if isinstance(key, tuple) else (key,)
+        key = key if type(key) is tuple else (key,)
         for place, one in enumerate(key):
             if one is Ellipsis:
-                missing = self.ndim - sum(1 for other in key if other is not None) + 1
+                missing = self.ndim - len([other for other in key if other is not None]) + 1
                 return key[:place] + (slice(None),) * missing + key[place + 1 :]
         return key
 
@@ -277,6 +279,10 @@ class ndarray:
         """Take apart a key with arrays: its indices with their axes, and the view of all other axes."""
         indices, others, axis = [], [], 0
         first = None
+        if all(type(one) is ndarray and one.dtype is not bool_ for one in key):  # the most usual kind, taken quickly
+            num = len(key)
+            rest = self._view(self.shape[num:], self.strides[num:])
+            return list(enumerate(key)), broadcast_shapes(*(one.shape for one in key)), rest, 0
         for one in key:
             if isinstance(one, list):
                 one = array(one) if one else array(one, int64)
@@ -305,7 +311,11 @@ class ndarray:
         return indices, shape_of_indices, kept._view(tuple(shape), tuple(strides), start), first or 0
 
     def _is_fancy(self, key):
-        return any(isinstance(one, list) or (isinstance(one, ndarray) and one.ndim) for one in key)
+        for one in key:
+            kind = type(one)
+            if kind is list or (kind is ndarray and one.shape):
+                return True
+        return False
 
     def _move(self, mode, key, values=None):
         """Read or write the places that arrays of indices name; see `fancy` in kernels.js."""
@@ -319,6 +329,9 @@ class ndarray:
         ]
         if mode == 0:
             values = _new(whole, self.dtype)
+        elif not first:
+            values = broadcast_to(asarray(values), whole)
+            values = values if values.dtype is self.dtype else values.astype(self.dtype)
         else:
             wanted = tuple(whole[axis] for axis in order)
             back = [order.index(axis) for axis in range(len(whole))]
@@ -333,7 +346,7 @@ class ndarray:
         )
         if not inside:
             raise IndexError("an index is out of bounds")
-        return values.transpose(order)
+        return values.transpose(order) if first else values
 
     def __getitem__(self, key):
         key = self._key(key)
@@ -595,10 +608,9 @@ def triu_indices(size, above):
 # ---- element by element
 
 
+@lru_cache(4096)
 def broadcast_shapes(*shapes):
     """Find the shape that all of these can be repeated to."""
-    if all(shape == shapes[0] for shape in shapes):
-        return shapes[0]
     ndim = builtins.max(map(len, shapes))
     sizes = []
     for places in zip(*((1,) * (ndim - len(shape)) + shape for shape in shapes), strict=True):
@@ -647,6 +659,7 @@ def _operands(first, second):
     return first, second, _promoted(first.dtype, second.dtype)
 
 
+@lru_cache(1024, typed=True)  # nobody writes into it
 def _number(value, kind):
     wide = float64 if kind.kind == "f" else int64
     return _from_list([value], wide).reshape(())
