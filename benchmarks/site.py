@@ -40,7 +40,7 @@ READ = """async (data) => {
 class Quiet(http.server.SimpleHTTPRequestHandler):
     """Serves files, and says nothing."""
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as it is called there
+    def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
 
 
@@ -141,7 +141,9 @@ def compare(page: Page, reader: Reader, paths: list[Path]) -> None:
 
 def main() -> None:
     """Parse the arguments, measure, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("site", type=Path)
     parser.add_argument("pictures", type=Path, nargs="+")
     parser.add_argument("--most", type=int, default=500)

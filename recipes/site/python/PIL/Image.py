@@ -8,6 +8,7 @@ import struct
 import zlib
 
 import numpy as np
+
 from PIL import UnidentifiedImageError
 
 _RESIZE, _BOX_BLUR, _CONVOLVE, _SHRINK, _UNFILTER = range(15, 20)  # numbers of kernels

@@ -279,7 +279,9 @@ class ndarray:
         """Take apart a key with arrays: its indices with their axes, and the view of all other axes."""
         indices, others, axis = [], [], 0
         first = None
-        if all(type(one) is ndarray and one.dtype is not bool_ for one in key):  # the most usual kind, taken quickly
+        if all(
+            type(one) is ndarray and one.dtype is not bool_ for one in key
+        ):  # the most usual kind, taken quickly
             num = len(key)
             rest = self._view(self.shape[num:], self.strides[num:])
             return list(enumerate(key)), broadcast_shapes(*(one.shape for one in key)), rest, 0
@@ -677,6 +679,11 @@ def _binary(op, first, second, *, kind=None, divides=False, out=None):
         found = float64
     shape = first.shape if first.shape == second.shape else broadcast_shapes(first.shape, second.shape)
     target = _new(shape, kind or found) if out is None else out
+    if out is not None:  # what is written must not be read after that
+        first, second = (
+            one.copy() if one.data is out.data and one.address != out.address else one
+            for one in (first, second)
+        )
     call_kernel(
         *(_BINARY, op, len(shape), *shape, *broadcast_to(first, shape)._described()),
         *(*broadcast_to(second, shape)._described(), *target._described()),
@@ -778,13 +785,13 @@ def min(values, axis=None):
     return values.min(axis)
 
 
-def any(values, axis=None):  # noqa: A001
+def any(values, axis=None):
     if isinstance(values, ndarray):
         return values.any(axis)
     return builtins.any(values)
 
 
-def sum(values, axis=None):  # noqa: A001
+def sum(values, axis=None):
     return values.sum(axis) if isinstance(values, ndarray) else builtins.sum(values)
 
 
