@@ -3,8 +3,8 @@
     python recipes/site.py [OUT]        # OUT is build/site if not given
 
 The page, the networks and the package's Python are those of the wheel. Pyodide and onnxruntime-web come from
-recipes/site/node_modules, where `npm ci` puts the versions of package-lock.json. What is large is packed here, so
-that any server will do; docs/site.md says more.
+recipes/site/node_modules, where `npm ci` puts the versions of package-lock.json. What is large is packed
+here, so that any server will do; docs/site.md says more.
 """
 
 import gzip

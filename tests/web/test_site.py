@@ -1,4 +1,4 @@
-"""The static site in Chromium and in Debian's Firefox: it reads as Python does, alone, offline, and says what is new."""
+"""The static site in Chromium and in Debian's Firefox: it reads as Python does, alone and offline."""
 
 import base64
 import io
@@ -31,11 +31,11 @@ START_MS = 180_000
 READ = """async (data) => {
   const { readImage } = await import("./api.js");
   const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
-  try { return await readImage(new Blob([bytes]), {}); } catch (error) { return { failed: error.message, kind: error.kind }; }
+  try { return await readImage(new Blob([bytes]), {}); } catch (error) { return { failed: error.message }; }
 }"""
 LATEX = 'return [...document.querySelectorAll("#latex .cm-line")].map((line) => line.textContent).join("\\n")'
 
-TOKENS = """const found = [...document.querySelectorAll("#tokens [role=option]")].map((one) => one.textContent);
+TOKENS = """const found = [...document.querySelectorAll("#tokens .token")].map((one) => one.textContent);
   return found.length && found"""
 
 
@@ -162,7 +162,10 @@ def test_reads_as_python_does_without_a_network(visit, reader):
     formula = r"\frac{a}{b} + \sqrt{x^{2}}"
     for name in TEXT_FORMATS:
         ours = visit.page.evaluate(
-            """async ([latex, name]) => (await (await import("./api.js")).convert(latex, { name, text: true })).text()""",
+            """async ([latex, name]) => {
+              const { convert } = await import("./api.js");
+              return (await convert(latex, { name, text: true })).text();
+            }""",
             [formula, name],
         )
         assert ours == write_formula(formula, name), name
@@ -207,8 +210,8 @@ def test_shared_picture_is_read(visit):
     data = base64.b64encode(EXAMPLES[5].read_bytes()).decode()
     visit.page.evaluate(
         """async (data) => {
-          const form = new FormData();
-          form.append("picture", new Blob([Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0))], { type: "image/png" }), "shared.png");
+          const form = new FormData(), bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
+          form.append("picture", new Blob([bytes], { type: "image/png" }), "shared.png");
           await fetch("share", { method: "POST", body: form, redirect: "manual" });
         }""",
         data,

@@ -37,8 +37,8 @@ class InferenceSession:
     def run(self, names, feeds):
         """Compute outputs from inputs, each by its name."""
         kept = []  # until it was copied
-        for name, values in feeds.items():
-            values = np.ascontiguousarray(values)
+        for name, given in feeds.items():
+            values = np.ascontiguousarray(given)
             kept.append(values)
             _networks.give(name, _CODES[values.dtype.name], values.address, values.size, *values.shape)
         shapes = _networks.run(self._name, "\n".join(names)).split(";")

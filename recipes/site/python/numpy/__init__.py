@@ -285,9 +285,10 @@ class ndarray:
             num = len(key)
             rest = self._view(self.shape[num:], self.strides[num:])
             return list(enumerate(key)), broadcast_shapes(*(one.shape for one in key)), rest, 0
-        for one in key:
-            if isinstance(one, list):
-                one = array(one) if one else array(one, int64)
+        for given in key:
+            one = given
+            if isinstance(given, list):
+                one = array(given) if given else array(given, int64)
             if isinstance(one, ndarray) and one.dtype is bool_ and one.ndim:
                 for part in nonzero(one):
                     indices.append((axis, part))
