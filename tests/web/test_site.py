@@ -258,7 +258,7 @@ def test_firefox_reads_as_python_does_without_a_network(site, reader, tmp_path):
         server.stop()
         photo = tmp_path / "photo.jpg"
         photo.write_bytes(other_pictures()["jpeg"])
-        for path in (*EXAMPLES, photo):
+        for path in (*EXAMPLES[::2], photo):
             firefox.choose_file("#file", path)
             firefox.wait('return !document.getElementById("verdict").hidden')
             theirs = reader.read(path)

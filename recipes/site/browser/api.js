@@ -27,11 +27,14 @@ const scripts = globalThis.trustedTypes?.createPolicy("i2l", {
 let worker = null, number = 0;
 const waiting = new Map(); // by number: { resolve, reject }
 let started = false;
+const tellStarted = new Set(); // what to call when it is there
 
 const listen = ({ data }) => {
   if ("started" in data) {
     started = data.started;
     document.body.dataset.reader = started ? "ready" : "failed";
+    for (const tell of tellStarted) tell();
+    tellStarted.clear();
     if (!started) fail(new Refusal({ kind: "reader-failed", detail: say("notStarted", { message: data.error }), status: 500 }));
     return;
   }
@@ -68,7 +71,10 @@ const ask = (call, values, signal) => new Promise((resolve, reject) => {
 });
 
 export const readImage = async (image, { signal, onBusy = () => {} }) => {
-  if (!started) onBusy("starting");
+  if (!started) {
+    onBusy("starting");
+    tellStarted.add(() => { if (!signal?.aborted) onBusy("readingNow"); });
+  }
   return { ...await ask("read", [image], signal), request_id: crypto.randomUUID?.() ?? String(Math.random()) };
 };
 
@@ -87,6 +93,13 @@ export const listExamples = () => list("examples.json");
 // ---- what only an installed page has: it works offline, says when there is a newer one, and takes shared pictures
 
 const SHARED = "shared-picture";
+const QUIET_MS = 1000;
+
+// Waits until the reader has started and nothing is being read: keeping thirty megabytes takes a processor for seconds.
+const quiet = async () => {
+  if (!started) await new Promise((resolve) => tellStarted.add(resolve));
+  do await new Promise((resolve) => setTimeout(resolve, QUIET_MS)); while (waiting.size);
+};
 
 export const settle = async ({ take, offer }) => {
   startReader();
@@ -98,6 +111,7 @@ export const settle = async ({ take, offer }) => {
     await Promise.all((await caches.keys()).map(async (name) => (await caches.open(name)).delete(SHARED)));
     take([new File([image], shared.headers.get("X-Name") ?? "", { type: image.type })]);
   }
+  await quiet();
   const registration = await navigator.serviceWorker.register(scripts.createScriptURL("service-worker.js")).catch(() => null);
   if (!registration) return; // without https, or where nothing may be kept: the page reads all the same
   const tell = () => {
