@@ -149,6 +149,7 @@ def check_reading(name, ours, theirs):
 def test_reads_as_python_does_without_a_network(visit, reader):
     visit.open()
     assert visit.page.locator("#api").is_hidden()
+    assert visit.page.locator("#write").is_hidden()
     assert "nothing leaves" in visit.page.locator("#privacy").inner_text()
     visit.wait_until_kept()
     visit.server.stop()

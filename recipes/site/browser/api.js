@@ -78,6 +78,9 @@ export const readImage = async (image, { signal, onBusy = () => {} }) => {
   return { ...await ask("read", [image], signal), request_id: crypto.randomUUID?.() ?? String(Math.random()) };
 };
 
+// Strokes are read by the server alone; the pad is not shown here.
+export const readStrokes = async () => { throw new Refusal({ kind: "invalid-request", detail: say("noFiles") }); };
+
 export const latexOf = (tokens) => ask("latex", [tokens]);
 
 export const convert = async (latex, { name, media_type: type, text }) => {

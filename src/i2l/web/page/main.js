@@ -22,7 +22,7 @@ let pastShown = PAST_PAGE;
 
 await speak(preferred());
 if (runsHere) { // what only a server has is not shown
-  byId("api").hidden = true;
+  byId("api").hidden = byId("write").hidden = true;
   byId("privacy").dataset.say = "privacyHere";
   byId("privacy").textContent = say("privacyHere");
 }
