@@ -23,6 +23,14 @@ python.runPython(`
 import sys
 sys.dont_write_bytecode = True
 sys.path[:0] = ["/libraries", "/source"]
+import types
+# What is imported and never used here, with much behind it: HTTP by xml.sax, processes by the reader of many pictures.
+class Nothing(Exception):
+    pass
+for name in ("urllib.request", "concurrent.futures.process", "multiprocessing"):
+    if name not in sys.modules:
+        sys.modules[name] = types.ModuleType(name)
+        sys.modules[name].ProcessPoolExecutor = sys.modules[name].BrokenProcessPool = Nothing
 import numpy
 `);
 python.pyimport("numpy").attach(started.kernels); // modules make arrays when they are imported
