@@ -8,16 +8,16 @@ BIN := $(VENV)/bin
 MAKEFLAGS += --jobs=2
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-fast quality style bench docs map pictures dist check-dist sbom tex clean
+.PHONY: demo test test-fast quality style bench docs map pictures site site-packages dist check-dist sbom tex clean
 
 demo: $(VENV)/.base
 	@sh recipes/demo.sh $(BIN)
 
-test: $(VENV)/.dev tex
+test: $(VENV)/.dev tex site-packages
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist worksteal
 
-test-fast: $(VENV)/.dev tex
+test-fast: $(VENV)/.dev tex site-packages
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 quality: $(VENV)/.dev
@@ -37,6 +37,16 @@ docs: $(VENV)/.dev map
 
 map:
 	$(PYTHON) -m benchmarks.map
+
+# The page as a folder of files that reads in the browser, for any web server: build/site.
+site: site-packages
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python recipes/site.py build/site
+
+# What it is made with: Pyodide and onnxruntime-web, the versions of the lock file. Node comes with the venv.
+site-packages: recipes/site/node_modules/.done
+recipes/site/node_modules/.done: recipes/site/package-lock.json $(VENV)/.dev
+	cd recipes/site && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
 
 # The sdist and the wheel of what is committed, the same bytes each time.
 dist: $(VENV)/.dev

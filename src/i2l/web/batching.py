@@ -284,9 +284,7 @@ def _answer(entry: _Waiting, result: dict[str, Any]) -> None:
         entry.answer.set_result(result)
 
 
-_SOURCES = frozenset(
-    {"src", "images", "strokes"}
-)  # in a request: no options
+_SOURCES = frozenset({"src", "images", "strokes"})  # in a request: no options
 
 
 class ClientLeftError(Exception):

@@ -1,23 +1,22 @@
 """The routes of the API: thin, each a few lines around what it calls."""
 
 import asyncio
-import base64
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
 from i2l import __version__
-from i2l.errors import MissingDependencyError
-from i2l.formats.convert import FormatError, Formula, OutputFormat, formats_here
+from i2l.formats.convert import formats_here
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.pretty import readable_formula
 from i2l.inference.model_folder import bundled_models
 from i2l.web import schemas
+from i2l.web.answers import convert_formula, list_formats
 from i2l.web.security import ProblemError, check_token
 from i2l.web.server_state import EXAMPLES, ServerState
 from i2l.web.uploads import (
@@ -34,20 +33,6 @@ MAX_FORMULA_BYTES = 256_000
 MAX_STROKES_BYTES = 2 << 20
 BATCH_UPLOADS = 4  # a request with several images may be so many times as long as one image
 
-# A file in a format: what browsers call it, and how its name ends. A format that is not here is plain text.
-_FILE_TYPES: Final = {
-    "latex": ("text/x-tex", "tex"),
-    "inline": ("text/x-tex", "tex"),
-    "display": ("text/x-tex", "tex"),
-    "brackets": ("text/x-tex", "tex"),
-    "equation": ("text/x-tex", "tex"),
-    "mathml": ("application/mathml+xml", "mml"),
-    "omml": ("application/xml", "xml"),
-    "docx": ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", "docx"),
-    "typst": ("text/plain", "typ"),
-    "svg": ("image/svg+xml", "svg"),
-    "png": ("image/png", "png"),
-}
 Result = TypeVar("Result")
 
 
@@ -256,40 +241,14 @@ async def convert(request: Request) -> dict[str, Any]:
     """
     async with _uploaded(request, max_bytes=MAX_FORMULA_BYTES) as body:
         wanted = parse_json(body, schemas.ConvertRequest)
-    writing = partial(_converted, wanted.latex, wanted.formats)
+    writing = partial(convert_formula, wanted.latex, wanted.formats)
     return {"data": await _write(request, writing, "This is not a formula")}
-
-
-def _converted(latex: str, formats: Sequence[OutputFormat]) -> list[dict[str, Any]]:
-    """Write a formula in each format, or say why not."""
-    formula = Formula(latex)
-    data = []
-    for kind in formats:
-        entry: dict[str, Any] = {"type": kind, "value": None, "error": None}
-        try:
-            written = formula.write(kind)
-            entry["value"] = written if isinstance(written, str) else base64.b64encode(written).decode()
-        except (FormatError, MissingDependencyError) as error:
-            entry["error"] = str(error)
-        data.append(entry)
-    return data
 
 
 @api_router.get("/formats", response_model=schemas.FormatList)
 async def formats() -> dict[str, Any]:
     """List the formats that `/api/convert` writes here, in the order in which a menu would show them."""
-    return {
-        "formats": [
-            {
-                "name": name,
-                "text": media_type.startswith("text/") or media_type.endswith("xml"),
-                "media_type": media_type,
-                "extension": extension,
-            }
-            for name in formats_here()
-            for media_type, extension in [_FILE_TYPES.get(name, ("text/plain", "txt"))]
-        ]
-    }
+    return {"formats": list_formats(formats_here())}
 
 
 @api_router.get("/models", response_model=schemas.ModelList, response_model_exclude_none=True)

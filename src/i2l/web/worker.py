@@ -7,7 +7,6 @@ does to a decoder, it does to a process that can be replaced.
 import base64
 import io
 import json
-import logging
 import os
 import signal
 import sys
@@ -20,30 +19,18 @@ from typing import Any, BinaryIO, Final
 from PIL import Image
 
 from i2l.errors import I2LError
-from i2l.formats.convert import FormatError, TextFormat
-from i2l.formulas.lexer import FormulaError
 from i2l.images.open import ImageError, NotAnImageError, OversizedImageError, check_strips
-from i2l.images.prepare import ImageTooLargeError
 from i2l.inference.options import ReadingOptions
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
-from i2l.ink.strokes import InkError, looks_like_ink
+from i2l.ink.strokes import looks_like_ink
 from i2l.pages.document import PageError, PageFile
 from i2l.pages.reader import PageReader
+from i2l.web.answers import describe_failure, describe_reading, logger
 from i2l.web.connections import limit_logs
 from i2l.web.workers import pack_frame, receive_frame
 
-logger = logging.getLogger("i2l.web.worker")
-
 FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")  # of the dozens that Pillow opens
-
-_KINDS: Final = {
-    OversizedImageError: "too-large",
-    ImageTooLargeError: "too-large",
-    NotAnImageError: "not-an-image",
-    InkError: "invalid-request",
-    I2LError: "not-a-formula",  # after the others, which are its children
-}
 
 Item = tuple[bytes, dict[str, Any]]  # the bytes of a file, and the options of its request
 
@@ -117,7 +104,7 @@ class ReadingDesk:
         except PageError as error:
             return {"kind": "not-an-image", "detail": str(error)}
         except Exception as error:
-            return _failure(error)
+            return describe_failure(error)
         return {"reading": content}
 
     def _read_strokes(self, data: bytes, options: dict[str, Any]) -> dict[str, Any]:
@@ -129,8 +116,8 @@ class ReadingDesk:
         try:
             reading = reader.read_strokes(data)
         except Exception as error:  # whatever it is, it is said, and the next one is read
-            return _failure(error)
-        return {"reading": _to_json(reading, options["formats"]) | {"note": reader.handwriting_note}}
+            return describe_failure(error)
+        return {"reading": describe_reading(reading, options["formats"]) | {"note": reader.handwriting_note}}
 
     def _read_group(self, reader: Reader, items: list[Item], scale: float | None) -> list[dict[str, Any]]:
         results: list[dict[str, Any]] = [{} for _ in items]
@@ -140,21 +127,21 @@ class ReadingDesk:
                 check_image(data, max_pixels=self._max_pixels)
                 sound.append(index)
             except ImageError as error:
-                results[index] = _failure(error)
+                results[index] = describe_failure(error)
         try:
             found = reader.read_many([items[index][0] for index in sound], scale=scale, errors="return")
         except Exception as error:  # one of them; each by itself will tell which
             if len(sound) == 1:
-                results[sound[0]] = _failure(error)
+                results[sound[0]] = describe_failure(error)
                 return results
             for index in sound:
                 (results[index],) = self._read_group(reader, [items[index]], scale)
             return results
         for index, reading in zip(sound, found, strict=True):
             results[index] = (
-                {"reading": _to_json(reading, items[index][1]["formats"])}
+                {"reading": describe_reading(reading, items[index][1]["formats"])}
                 if isinstance(reading, Reading)
-                else _failure(reading)
+                else describe_failure(reading)
             )
         return results
 
@@ -193,29 +180,6 @@ def check_image(data: bytes, *, max_pixels: int) -> None:
             f"The image has {width:,} x {height:,} pixels; the limit is {max_pixels / 1e6:,.0f} million. "
             "Crop the formula out of it."
         )
-
-
-def _to_json(reading: Reading, formats: Sequence[TextFormat]) -> dict[str, Any]:
-    content = reading.to_dict()
-    height, width = reading.prepared.pixels.shape
-    content["ink"] = [round(value, 1) for value in reading.prepared.to_file((0, 0, width, height))]
-    content["data"] = []
-    for kind in formats:
-        entry: dict[str, Any] = {"type": kind}
-        try:
-            entry["value"] = reading.to(kind)
-        except (FormatError, FormulaError) as error:
-            entry |= {"value": None, "error": str(error)}
-        content["data"].append(entry)
-    return content
-
-
-def _failure(error: Exception) -> dict[str, Any]:
-    for kind, name in _KINDS.items():
-        if isinstance(error, kind):
-            return {"kind": name, "detail": str(error)}
-    logger.error("A worker met an error that nobody expected", exc_info=error)
-    return {"kind": "reader-failed", "detail": f"{type(error).__name__} while reading; this is a bug."}
 
 
 def main() -> None:

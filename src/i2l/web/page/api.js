@@ -11,6 +11,9 @@ export class Refusal extends Error {
   }
 }
 
+export const runsHere = false; // but on a server; the static site has an api.js of its own, for which this is true
+export const settle = async () => {}; // nothing is to be done for a page that a server gives
+
 const TOKEN = "i2l-token";
 const BUSY_ATTEMPTS = 5;
 const PATIENT_ATTEMPTS = 100; // for one of many pictures, which nobody waits for

@@ -1,5 +1,5 @@
 // The page: pictures come in, go to the server, and their readings are shown. One by one, or many in a table.
-import { Away, isBack, listExamples, readImage, Refusal, setToken } from "./api.js";
+import { Away, isBack, listExamples, readImage, Refusal, runsHere, setToken, settle } from "./api.js";
 import { Batch } from "./batch.js";
 import { startDemo } from "./demo.js";
 import { byId, icon, make, pause } from "./dom.js";
@@ -22,6 +22,11 @@ let running = null; // the AbortController of the reading that is on its way
 let pastShown = PAST_PAGE;
 
 await speak(preferred());
+if (runsHere) { // what only a server has is not shown
+  byId("api").hidden = byId("write").hidden = true;
+  byId("privacy").dataset.say = "privacyHere";
+  byId("privacy").textContent = say("privacyHere");
+}
 const result = new Result({
   crop: async (part) => open(await result.stage.cut(part), { name: current.name, whole: current.whole ?? current.file }),
   edit: (latex) => {
@@ -55,12 +60,13 @@ const offerPage = async (file, { always = false } = {}) => {
   return true;
 };
 
-const notify = (text, { retry = null, token = false } = {}) => {
+const notify = (text, { retry = null, named = say("retry"), token = false } = {}) => {
   const notice = byId("notice");
   notice.hidden = !text;
   notice.querySelector("p").textContent = text ?? "";
   notice.querySelector("form").hidden = !token;
   byId("retry").hidden = !retry;
+  byId("retry").textContent = named;
   byId("retry").onclick = retry;
   if (token) notice.querySelector("input").focus();
 };
@@ -115,7 +121,7 @@ const read = async () => {
   notify(null);
   result.wait(say("readingNow"));
   try {
-    const reading = await readImage(asked.file, { signal, onBusy: () => result.wait(say("busy")) });
+    const reading = await readImage(asked.file, { signal, onBusy: (why = "busy") => result.wait(say(why)) });
     if (signal.aborted) return;
     if (leavesMuch(reading) && !asked.whole && await offerPage(asked.file)) return;
     result.show(reading);
@@ -346,4 +352,5 @@ const begin = async () => {
 };
 
 document.body.dataset.ready = "yes"; // everything answers from here on
+settle({ take, offer: (text, named, retry) => notify(text, { named, retry }) });
 await Promise.all([begin(), showPast(), startDemo()]);

@@ -1,0 +1,92 @@
+// Reads in a thread of its own, so that the page stays awake. A message { id, call, values } is answered with { id, answer },
+// { id, failure } or { id, error }; { started } comes once, when everything is there.
+import factory from "./ort-wasm-simd-threaded.mjs";
+import { loadPyodide } from "./pyodide.mjs";
+import { Networks } from "./networks.js";
+import { connect, NETWORKS, startPython } from "./reader.js";
+
+const PNG = [0x89, 0x50, 0x4e, 0x47];
+const MAX_PIXELS = 50_000_000; // as in i2l.images.open
+
+// Large files are packed in the folder of the site, so that no server needs to do it.
+const unpacked = async (name, type) => {
+  const answer = await fetch(new URL(`${name}.gz`, import.meta.url));
+  if (!answer.ok) throw new Error(`${name} cannot be loaded (${answer.status})`);
+  return new Response(answer.body.pipeThrough(new DecompressionStream("gzip")), { headers: { "Content-Type": type } });
+};
+const bytesOf = async (name) => new Uint8Array(await (await unpacked(name, "application/octet-stream")).arrayBuffer());
+const moduleOf = async (name) => WebAssembly.compileStreaming(await unpacked(name, "application/wasm"));
+
+const startNetworks = async () => {
+  const models = NETWORKS.map(bytesOf), compiled = moduleOf("ort-wasm-simd-threaded.wasm");
+  const networks = await Networks.start(factory, {
+    numThreads: self.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency || 1) : 1,
+    instantiateWasm: (imports, done) => {
+      compiled.then(async (module) => done(await WebAssembly.instantiate(module, imports), module));
+      return {};
+    },
+  });
+  for (const [index, name] of NETWORKS.entries()) networks.load(name, await models[index]);
+  return networks;
+};
+
+// Pyodide fetches its WebAssembly by itself: it is given the unpacked one. It gets no library, as all of it is in the snapshot.
+const start = async () => {
+  const ownFetch = self.fetch, snapshot = bytesOf("snapshot.bin");
+  self.fetch = (address, options) => (String(address).endsWith("pyodide.asm.wasm") ? unpacked("pyodide.asm.wasm", "application/wasm") : ownFetch(address, options));
+  const python = startPython(loadPyodide, {
+    indexURL: new URL("./", import.meta.url).href, stdLibURL: new URL("library.zip", import.meta.url).href, _loadSnapshot: snapshot,
+    lockFileContents: { info: { abi_version: "2026_0", arch: "wasm32", platform: "emscripten_5_0_3", python: "3.14.2", version: "314.0.7" }, packages: {} },
+    packageBaseUrl: new URL("./", import.meta.url).href,
+  });
+  const [started, networks] = await Promise.all([python, startNetworks()]);
+  return connect(started, networks);
+};
+
+// What Python has no decoder for, the browser decodes: upright, and with the colours as they are in the file.
+const decoded = async (image) => {
+  const bitmap = await createImageBitmap(image, { colorSpaceConversion: "none", premultiplyAlpha: "none" });
+  const { width, height } = bitmap;
+  if (width * height > MAX_PIXELS) return null;
+  const context = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+  context.drawImage(bitmap, 0, 0);
+  bitmap.close();
+  return { width, height, pixels: new Uint8Array(context.getImageData(0, 0, width, height).data.buffer) };
+};
+
+const CALLS = {
+  read: async (desk, image) => {
+    const data = new Uint8Array(await image.arrayBuffer());
+    if (PNG.every((byte, place) => data[place] === byte)) return desk.read(data);
+    let picture;
+    try {
+      picture = await decoded(image);
+    } catch {
+      return desk.read(data); // which says what is wrong with it
+    }
+    if (!picture) return JSON.stringify({ failure: { kind: "too-large", detail: "The image has too many pixels. Crop the formula out of it." } });
+    return desk.read(picture.pixels, picture.width, picture.height);
+  },
+  latex: (desk, tokens) => desk.latex(JSON.stringify(tokens)),
+  convert: (desk, latex, name) => desk.convert(latex, name),
+};
+
+const desk = start();
+desk.then(() => postMessage({ started: true }), (error) => postMessage({ started: false, error: String(error.message ?? error) }));
+
+const cancelled = new Set();
+let before = desk; // one after the other, in their order
+addEventListener("message", ({ data: { id, call, values } }) => {
+  if (call === "cancel") { cancelled.add(id); return; }
+  before = before.catch(() => {}).then(async () => {
+    if (cancelled.delete(id)) return;
+    try {
+      const begun = performance.now(), found = JSON.parse(await CALLS[call](await desk, ...values));
+      if (found.reading) found.reading.seconds = (performance.now() - begun) / 1000;
+      postMessage({ id, ...found });
+    } catch (error) {
+      postMessage({ id, error: String(error.message ?? error) });
+    }
+    await new Promise((resolve) => setTimeout(resolve)); // messages that came meanwhile are heard, such as to cancel
+  });
+});

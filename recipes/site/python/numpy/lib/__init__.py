@@ -1,0 +1,1 @@
+"""A folder of NumPy that one function is imported from."""
