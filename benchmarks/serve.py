@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from i2l.web.server_state import EXAMPLES
+from i2l.web.routes import EXAMPLES
 
 SLICES = 4  # that each server gets
 

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.serve import Tally, ask
-from i2l.web.server_state import EXAMPLES
+from i2l.web.routes import EXAMPLES
 
 HALF = b"POST /api/read HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: image/png\r\nX-Slow: "
 LONG = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: "

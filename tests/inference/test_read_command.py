@@ -4,6 +4,7 @@ import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -273,3 +274,21 @@ def test_a_region_is_four_numbers(run, folder, region):
     failure = run(folder / "0.png", "--region", region).exception
     assert isinstance(failure, I2LError)
     assert "X,Y,W,H" in str(failure)
+
+
+def test_what_would_be_printed_goes_to_a_file_if_asked(run, folder, tmp_path):
+    result = run(folder, "--json", "-o", tmp_path / "readings.jsonl")
+    assert (result.exit_code, result.stdout) == (0, "")
+    lines = (tmp_path / "readings.jsonl").read_text().splitlines()
+    assert [Path(json.loads(line)["image"]).name for line in lines] == ["0.png", "1.png", "2.png", "3.png"]
+
+
+@pytest.mark.parametrize("arguments", [["--format", "png"], []])
+def test_a_picture_is_not_written_over(run, folder, arguments):
+    before = (folder / "3.png").read_bytes()
+    result = run(folder / "3.png", *arguments, "-o", folder / "3.png")
+    assert isinstance(result.exception, I2LError)
+    assert "written over" in str(result.exception)
+    several = run(folder / "0.png", folder / "3.png", "--format", "png", "-o", folder)
+    assert isinstance(several.exception, I2LError)
+    assert (folder / "3.png").read_bytes() == before

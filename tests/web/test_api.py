@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from i2l.inference.reader import Reader
-from i2l.web.server_state import PAGE
+from i2l.web.routes import PAGE
 from tests.images.hostile import png as png_by_hand
 from tests.web.conftest import png
 
@@ -264,6 +264,7 @@ def test_status_models_examples_and_metrics(client):
         "canvas": [194, 66],
         "vocabulary": 14,
         "calibrated": False,
+        "handwriting": False,
     }
     examples = client.get("/api/examples").json()
     assert len(examples) >= 4

@@ -10,7 +10,14 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def page(browser, server):
     with visiting(browser, server) as visit_page:
-        yield visit_page()
+        page = visit_page()
+        assert page.locator("#write").is_hidden(), "the model here was never taught handwriting"
+        page.route(
+            "**/api/models",
+            lambda route: route.fulfill(json={"models": [{"loaded": True, "handwriting": True}]}),
+        )
+        page.reload()
+        yield page
 
 
 def stroke(page, *places):

@@ -14,8 +14,8 @@ from i2l.images.open import ImageError
 from i2l.images.prepare import ImageTooLargeError
 from i2l.web import routes, worker, workers
 from i2l.web.app import create_app
+from i2l.web.routes import ServeOptions
 from i2l.web.security import LOOPBACK, ProblemError, check_token, require_usable_token
-from i2l.web.server_state import ServeOptions
 from i2l.web.worker import ReadingDesk
 
 TOKEN = "secret"

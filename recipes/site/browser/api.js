@@ -81,6 +81,7 @@ export const readImage = async (image, { signal, onBusy = () => {} }) => {
 // Strokes and whole pages are read by the server alone; the pad is not shown here, and no picture is offered as a page.
 const onlyOnServer = async () => { throw new Refusal({ kind: "invalid-request", detail: say("noFiles") }); };
 export const readStrokes = onlyOnServer;
+export const readsHandwriting = async () => false;
 export const askPage = onlyOnServer;
 
 export const latexOf = (tokens) => ask("latex", [tokens]);

@@ -14,11 +14,9 @@ from i2l import __version__
 from i2l.cli.apps import serve, snip, watch
 from i2l.cli.build import build, extract, render
 from i2l.cli.evaluate import evaluate
-from i2l.cli.explain import explain
 from i2l.cli.formulas import compose, convert, normalize, parts
 from i2l.cli.models import calibrate, export, train
-from i2l.cli.page import page
-from i2l.cli.read import read
+from i2l.cli.read import explain, page, read
 from i2l.errors import I2LError
 
 PANELS: Final[dict[str, tuple[Callable[..., Any], ...]]] = {

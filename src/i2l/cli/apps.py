@@ -64,8 +64,8 @@ def serve(
     from i2l.inference.model_folder import find_model
     from i2l.inference.onnx_backend import available_threads
     from i2l.web.app import is_loopback, run_server
+    from i2l.web.routes import ServeOptions
     from i2l.web.security import LOOPBACK, require_usable_token
-    from i2l.web.server_state import ServeOptions
 
     token = os.environ.get("I2L_TOKEN") if token is None else token  # typer takes an empty one for none
     if token is not None:

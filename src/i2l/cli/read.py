@@ -1,4 +1,11 @@
-"""`i2l read`: images or strokes in, LaTeX out, one line for each."""
+"""The commands that read: `i2l read`, `i2l page` and `i2l explain`.
+
+`i2l read`: images or strokes in, LaTeX out, one line for each.
+
+`i2l page`: pages, of pictures or of PDFs, in; every formula on them with its place out.
+
+`i2l explain`: an image in, a page out that shows where the model looked for each token.
+"""
 
 import glob
 import json
@@ -6,18 +13,21 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from i2l.cli.formulas import in_formats, read_formats, write_file
+from i2l.cli.formulas import in_formats, read_formats, text_target, write_file
 from i2l.errors import I2LError
 from i2l.inference.options import BEAM_WIDTH, ReadingOptions
 
 if TYPE_CHECKING:
+    from i2l.explain.explanation import Explanation
     from i2l.formats.convert import OutputFormat
     from i2l.images.open import ImageSource
     from i2l.inference.reading import Reading
+    from i2l.pages.output import PageFormat
+    from i2l.pages.reader import DocumentPlan, PageReading
 
 _PAGE_UNREAD = 0.35  # share of ink that was not read, above which a picture may be a page
 _PAGE_HEIGHT_PX = 600  # at the scale of the model, of a picture that was read with doubt: a dozen lines
@@ -50,7 +60,10 @@ def read(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help="Where docx, png and svg go: a file, or a folder if there are several."
+            "--out",
+            "-o",
+            help="Where docx, png and svg go: a file, or a folder if there are several. Without these, the "
+            "file for what would be printed.",
         ),
     ] = None,
     n_best: Annotated[
@@ -118,6 +131,8 @@ def read(
     sources = sources or _from_pipe()
     if not sources:
         raise I2LError("Nothing to read: name files or folders, pipe an image in, or use --clipboard.")
+    if out is not None:
+        _keep_pictures(sources, out, formats)
     named = len(sources) > 1 if names is None else names
     options = ReadingOptions(
         model=model,
@@ -137,22 +152,23 @@ def read(
     if any(_holds_strokes(source) for _, source in sources):
         readings = _with_strokes(sources, readings, options)
     printed, failed = [], 0
-    for (name, _), reading in zip(sources, _watched(readings, len(sources)), strict=True):
-        try:
-            if isinstance(reading, I2LError):
-                raise reading
-            text = _to_json(name, reading) if json_lines else _to_lines(reading, formats, n_best)
-            for kind in formats:
-                write_file(reading.latex, kind, out, name if len(sources) > 1 else None)
-            if doubt := find_doubt(reading):
-                typer.echo(f"{name}: {doubt}{_page_hint(name, reading)}", err=True)
-        except I2LError as error:
-            failed += 1
-            typer.echo(f"{name}: {error}{_page_hint(name, error)}", err=True)
-            text = json.dumps({"image": name, "error": str(error)}) if json_lines else ""
-        printed.append(text)
-        sys.stdout.write((_with_name(name, text) if named and not json_lines else text) + "\n")
-        sys.stdout.flush()
+    with text_target(out, formats) as target:
+        for (name, _), reading in zip(sources, _watched(readings, len(sources)), strict=True):
+            try:
+                if isinstance(reading, I2LError):
+                    raise reading
+                text = _to_json(name, reading) if json_lines else _to_lines(reading, formats, n_best)
+                for kind in formats:
+                    write_file(reading.latex, kind, out, name if len(sources) > 1 else None)
+                if doubt := find_doubt(reading):
+                    typer.echo(f"{name}: {doubt}{_page_hint(name, reading)}", err=True)
+            except I2LError as error:
+                failed += 1
+                typer.echo(f"{name}: {error}{_page_hint(name, error)}", err=True)
+                text = json.dumps({"image": name, "error": str(error)}) if json_lines else ""
+            printed.append(text)
+            target.write((_with_name(name, text) if named and not json_lines else text) + "\n")
+            target.flush()
     if copy:
         from i2l.desktop.clipboard import copy_text
 
@@ -202,6 +218,21 @@ def _with_strokes(
             yield reader.read_strokes(source)  # type: ignore[arg-type] # a path or bytes
         except I2LError as error:
             yield error
+
+
+def _keep_pictures(
+    sources: "list[tuple[str, ImageSource]]", out: Path, formats: "list[OutputFormat]"
+) -> None:
+    """Refuse to write over a picture that is to be read.
+
+    Raises:
+        I2LError: if a file that would be written is one of them.
+    """
+    given = {Path(source).resolve() for _, source in sources if isinstance(source, str)}
+    files = [out] if len(sources) == 1 else [out / Path(name).name for name, _ in sources]
+    written = [out, *(file.with_suffix(f".{kind}") for file in files for kind in formats)]
+    if lost := [path for path in written if path.resolve() in given]:
+        raise I2LError(f"{lost[0]} is a picture to read, and would be written over: choose another --out.")
 
 
 def _find_images(names: list[str]) -> "list[tuple[str, ImageSource]]":
@@ -287,3 +318,212 @@ def _to_lines(reading: "Reading", formats: "list[OutputFormat]", n_best: int) ->
 
 def _to_json(name: str, reading: "Reading") -> str:
     return json.dumps({"image": name, **reading.to_dict()})
+
+
+def page(
+    files: Annotated[list[Path], typer.Argument(help="PDFs, pictures of pages, TIFFs of many pages.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Folder of the results; printed if not given, and then not resumable."
+        ),
+    ] = None,
+    pages: Annotated[
+        str | None,
+        typer.Option(help="Which pages, such as 1-5 or 1,3,7-; all if not given.", metavar="A-B,C"),
+    ] = None,
+    output: Annotated[
+        str, typer.Option("--format", help="json, markdown, html or csv; html needs --out.")
+    ] = "json",
+    model: Annotated[
+        str | None, typer.Option(help="A bundled model's name, or a folder.", metavar="NAME|DIR")
+    ] = None,
+    beam_width: Annotated[int, typer.Option(min=1, help="Of the search; 1 is greedy.")] = BEAM_WIDTH,
+    tokens: Annotated[
+        bool, typer.Option("--tokens/--no-tokens", help="Say in JSON where each token is.")
+    ] = True,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes: pages that are read side by side.")] = 1,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads a process; all if not given.")] = None,
+) -> None:
+    """Find every formula on pages and read it: where it is, its kind, LaTeX, confidence and number.
+
+    With --out, each page is kept as soon as it is read, and a run that was ended goes on where it was. A page
+    without formulas is an empty result. A file or page that cannot be read gives its reason on stderr, and
+    exit status 1.
+
+    Examples:
+
+        i2l page paper.pdf --format html -o formulas
+
+        i2l page scan.tif photo.jpg --format markdown
+
+        i2l page book.pdf --pages 20-60 --jobs 2 -o book
+    """
+    import warnings
+
+    from i2l.pages.output import SUFFIXES, print_pages
+    from i2l.pages.reader import plan_documents, tasks_of
+
+    if output not in SUFFIXES:
+        raise I2LError(f"There is no format {output!r}; choose one of {', '.join(SUFFIXES)}.")
+    if output == "html" and out is None:
+        raise I2LError("HTML shows the pages, which are files beside it; say where with -o.")
+    warnings.filterwarnings("ignore", module="PIL")  # what Pillow remarks about a file is in our message
+    kind = cast("PageFormat", output)
+    options = ReadingOptions(model=model, beam_width=beam_width, threads=threads)
+    settings = {"model": str(model or ""), "beam_width": beam_width, "tokens": tokens}
+    failed = False
+    plans: list[DocumentPlan] = []
+    for plan in plan_documents(files, out, pages=pages, settings=settings):
+        if isinstance(plan[1], I2LError):
+            typer.echo(f"{plan[0]}: {plan[1]}", err=True)
+            failed = True
+        else:
+            plans.append(plan)
+    tasks = [task for plan in plans for task in tasks_of(plan, pictures=kind == "html")]
+    readings = _read(tasks, options, jobs=jobs, tokens=tokens)
+    if out is None:
+        for plan in plans:
+            done = sorted((next(readings) for _ in plan.pages), key=lambda page: page.page)
+            failed |= _say_errors(done)
+            print_pages(done, sys.stdout, kind, name=plan.file.name)
+    else:
+        for _ in readings:
+            pass
+        failed |= any(_assemble(plan, out, kind) for plan in plans)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _read(tasks: list[Any], options: ReadingOptions, *, jobs: int, tokens: bool) -> "Iterator[PageReading]":
+    """Read pages and show on stderr how far it is."""
+    from i2l.pages.reader import is_done, read_tasks
+
+    done = sum(map(is_done, tasks))
+    if done:
+        typer.echo(f"{done} of {len(tasks)} pages were read before", err=True)
+    for _, reading in read_tasks(tasks, options, jobs=jobs, tokens=tokens):
+        done += 1
+        if len(tasks) > 1:
+            said = reading.error or f"{len(reading.formulas)} formulas"
+            typer.echo(
+                f"{done}/{len(tasks)}  {reading.file} page {reading.page}: {said}  {reading.seconds:.1f} s",
+                err=True,
+            )
+        yield reading
+
+
+def _say_errors(pages: "list[PageReading]") -> bool:
+    for page in pages:
+        if page.error:
+            typer.echo(f"{page.file} page {page.page}: {page.error}", err=True)
+    return any(page.error for page in pages)
+
+
+def _assemble(plan: "DocumentPlan", out: Path, kind: "PageFormat") -> bool:
+    """Write the file of a document out of its pages; say whether one of them could not be read."""
+    from i2l.pages.output import output_path, pictures_from, write_pages
+    from i2l.pages.reader import load_page, tasks_of
+
+    assert plan.folder is not None
+    failed = False
+
+    def pages() -> "Iterator[PageReading]":
+        nonlocal failed
+        for task in tasks_of(plan, pictures=False):
+            page = load_page(task)
+            failed |= _say_errors([page])
+            yield page
+
+    into = output_path(out, plan.folder, kind)
+    write_pages(pages(), into, kind, name=plan.file.name, pictures=pictures_from(into, plan.folder))
+    typer.echo(f"wrote {into}", err=True)
+    return failed
+
+
+FORMATS = (".html", ".gif", ".png", ".svg")
+
+
+def explain(
+    image: Annotated[Path, typer.Argument(help="The image of a formula.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            help="FILE.html: a page to explore. FILE.gif: the scan. FILE.png: a panel for each token. "
+            "FILE.svg: all boxes.",
+        ),
+    ] = Path("explained.html"),
+    model: Annotated[
+        str | None, typer.Option(help="A bundled model's name, or a folder.", metavar="NAME|DIR")
+    ] = None,
+    boxes: Annotated[
+        bool, typer.Option("--boxes", help="In a PNG: all boxes on the image instead of the panels.")
+    ] = False,
+    spread: Annotated[
+        Literal["nearest", "field", "bilinear", "gaussian"],
+        typer.Option(
+            help="How a cell's attention is drawn in PNG and GIF: on its own part of the image, on all that "
+            "it sees, or fading out."
+        ),
+    ] = "bilinear",
+    share: Annotated[
+        float | None,
+        typer.Option(
+            min=0.05, max=1, help="Of a token's attention that its box holds; as fitted if not given."
+        ),
+    ] = None,
+    beam_width: Annotated[int, typer.Option(min=1, help="Of the search; 1 is greedy.")] = BEAM_WIDTH,
+    guard: Annotated[
+        bool, typer.Option("--guard/--no-guard", help="Write only well-formed formulas, stop repetition.")
+    ] = True,
+    scale: Annotated[
+        float | None, typer.Option(help="Enlarge the image by this instead of estimating it.")
+    ] = None,
+) -> None:
+    """Read an image and show, token by token, where the model looked.
+
+    Prints the LaTeX, and on stderr the name of the file that it wrote.
+
+    Examples:
+
+        i2l explain formula.png -o formula.html
+
+        i2l explain formula.png -o boxes.svg
+    """
+    if out.suffix.lower() not in FORMATS:
+        raise I2LError(f"Cannot write {out}: its name must end in {', '.join(FORMATS)}.")
+    from i2l.explain.explanation import explain_image
+    from i2l.files import atomic_write
+    from i2l.inference.reader import Reader
+
+    reader = Reader.from_options(ReadingOptions(model=model, beam_width=beam_width, guard=guard))
+    explanation = explain_image(reader, image, title=image.name, scale=scale, share=share)
+    content = _draw(explanation, out.suffix.lower(), boxes, spread)
+    with atomic_write(out, "wb") as file:
+        file.write(content)
+    typer.echo(explanation.latex)
+    typer.echo(f"Written: {out}", err=True)
+
+
+def _draw(
+    explanation: "Explanation",
+    kind: str,
+    boxes: bool,
+    spread: Literal["nearest", "field", "bilinear", "gaussian"],
+) -> bytes:
+    import io
+
+    from i2l.explain.drawings import boxes_picture, boxes_svg, contact_sheet, explanation_page, scan_gif
+
+    if kind == ".html":
+        return explanation_page(explanation).encode()
+    if kind == ".svg":
+        return boxes_svg(explanation).encode()
+    if kind == ".gif":
+        return scan_gif(explanation, spread=spread)
+    picture = boxes_picture(explanation) if boxes else contact_sheet(explanation, spread=spread)
+    buffer = io.BytesIO()
+    picture.save(buffer, "png", optimize=True)
+    return buffer.getvalue()

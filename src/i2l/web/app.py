@@ -30,7 +30,7 @@ from i2l import __version__
 from i2l.errors import I2LError
 from i2l.web.batching import Batcher, ClientLeftError, Metrics, ReadingService
 from i2l.web.connections import LimitedProtocol, limit_logs, log_loop_error
-from i2l.web.routes import api_router, status_router
+from i2l.web.routes import EXAMPLES, PAGE, ServeOptions, ServerState, api_router, status_router
 from i2l.web.security import (
     LOOPBACK,
     ProblemError,
@@ -39,7 +39,6 @@ from i2l.web.security import (
     problem_response,
     require_usable_token,
 )
-from i2l.web.server_state import EXAMPLES, PAGE, ServeOptions, ServerState
 from i2l.web.uploads import UploadBudget
 from i2l.web.workers import Worker
 

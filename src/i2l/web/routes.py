@@ -1,9 +1,16 @@
-"""The routes of the API: thin, each a few lines around what it calls."""
+"""The routes of the API, each a few lines around what it calls.
+
+They share a `ServerState`: the options that the server was started with, its queue, its limits.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from functools import partial
+from importlib.resources import files
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -17,9 +24,11 @@ from i2l.formulas.pretty import readable_formula
 from i2l.inference.model_folder import bundled_models
 from i2l.web import schemas
 from i2l.web.answers import convert_formula, list_formats
+from i2l.web.batching import Batcher, Metrics, ReadingService
+from i2l.web.connections import ConnectionLimits
 from i2l.web.security import ProblemError, check_token
-from i2l.web.server_state import EXAMPLES, ServerState
 from i2l.web.uploads import (
+    UploadBudget,
     declared_bytes,
     given_strokes,
     one_image,
@@ -28,6 +37,48 @@ from i2l.web.uploads import (
     read_body,
     several_images,
 )
+
+PAGE = Path(str(files("i2l.web").joinpath("page")))
+EXAMPLES = Path(str(files("i2l.web").joinpath("examples")))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    """How to serve."""
+
+    # What reads
+    model: str | None = None
+    workers: int = 1
+    threads: int | None = None  # of each worker
+
+    # Under load
+    max_batch: int = 32  # images that are read together; 1 is no batching
+    queue_size: int = 128  # images that may wait
+    timeout_s: float = 30.0  # for a request
+
+    # Limits
+    max_upload_bytes: int = 20_000_000
+    max_pixels: int = 25_000_000
+    max_buffered_bytes: int = 256_000_000  # of all uploads together
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
+
+    # Who may ask
+    token: str | None = None
+    hosts: tuple[str, ...] = ()  # names that the server goes by; any if empty
+    origins: tuple[str, ...] = ()  # other sites that may ask (CORS)
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """What the routes share."""
+
+    options: ServeOptions
+    batcher: Batcher
+    service: ReadingService
+    budget: UploadBudget
+    metrics: Metrics
+    writer: ThreadPoolExecutor  # one thread that writes formulas
+
 
 MAX_FORMULA_BYTES = 256_000
 MAX_STROKES_BYTES = 2 << 20

@@ -308,6 +308,7 @@ class ModelDescription(BaseModel):
     canvas: list[int] | None = Field(None, description="Width and height that it reads, in its own pixels.")
     vocabulary: int | None = Field(None, description="Number of tokens.")
     calibrated: bool | None = None
+    handwriting: bool | None = Field(None, description="Whether it was taught handwriting.")
 
 
 class ModelList(BaseModel):

@@ -67,6 +67,7 @@ class ReadingDesk:
             "canvas": [width, height],
             "vocabulary": len(model.vocabulary),
             "calibrated": model.calibration is not None,
+            "handwriting": bool(model.handwriting),
         }
 
     def read(self, items: Sequence[Item]) -> list[dict[str, Any]]:

@@ -90,6 +90,9 @@ export const listFormats = async () => (await ask("api/formats")).formats;
 
 export const listExamples = () => ask("api/examples");
 
+// Whether the model that reads here was taught handwriting.
+export const readsHandwriting = async () => (await ask("api/models")).models.some((model) => model.loaded && model.handwriting);
+
 export const isBack = async () => {
   try {
     return (await fetch("ready")).ok;

@@ -1,5 +1,5 @@
 // The page: pictures come in, go to the server, and their readings are shown. One by one, or many in a table.
-import { Away, isBack, listExamples, readImage, Refusal, runsHere, setToken, settle } from "./api.js";
+import { Away, isBack, listExamples, readImage, readsHandwriting, Refusal, runsHere, setToken, settle } from "./api.js";
 import { Batch } from "./batch.js";
 import { startDemo } from "./demo.js";
 import { byId, icon, make, pause } from "./dom.js";
@@ -23,7 +23,7 @@ let pastShown = PAST_PAGE;
 
 await speak(preferred());
 if (runsHere) { // what only a server has is not shown
-  byId("api").hidden = byId("write").hidden = true;
+  byId("api").hidden = true;
   byId("privacy").dataset.say = "privacyHere";
   byId("privacy").textContent = say("privacyHere");
 }
@@ -251,6 +251,9 @@ const showExamples = async () => {
   view(document.body.dataset.view);
 };
 
+// A model for print reads handwriting wrong: there is no pad for it.
+const offerPad = async () => { byId("write").hidden = !await readsHandwriting(); };
+
 // ---- what the person does
 
 byId("choose").addEventListener("click", () => byId("file").click());
@@ -345,7 +348,7 @@ byId("language").addEventListener("change", async ({ target }) => {
 
 const begin = async () => {
   try {
-    await Promise.all([showExamples(), loadFormats()]);
+    await Promise.all([showExamples(), loadFormats(), offerPad()]);
   } catch (error) {
     explain(error);
   }
