@@ -41,6 +41,7 @@ NOT_RUN = {
     "i2l build --formulas lists/*.txt.xz": "a cluster; tests/dataset has a local one",
     "python -m benchmarks": "measures on data that is not ours to give; `make bench` runs what needs none",
     "npm": "fetches from a registry",
+    "python -m http.server": "serves until it is ended; tests/web/test_site.py does so",
     "i2l page": "needs papers and scans; tests/pages makes its own",
     "python -m i2l.pages.train": "an hour on prose that is not ours to give; tests/pages trains for seconds",
     "i2l build --formulas train.txt --val val.txt --test test.txt": "the world is made with it",
@@ -221,6 +222,7 @@ def make_world(folder: Path) -> None:
     page = Image.new("L", (1000, 700), 255)  # with a formula where docs/reading.md looks for one
     page.paste(Image.open(image).convert("L"), (150, 305))
     page.save(folder / "page.png")
+    page.save(folder / "paper.pdf", save_all=True, append_images=[page, page])
     formulas = [f"{a} {sign} {b} = {c}" for a in "abcxyz" for b in "abc" for sign in "+-" for c in "abxyz2"]
     random.Random(0).shuffle(formulas)
     _write_lists(folder, formulas)

@@ -46,7 +46,7 @@ def fuzzed(model):
 def test_whatever_is_sent_is_answered_as_described(fuzzed, mode):
     schema = schemathesis.openapi.from_url(f"{fuzzed.address}/openapi.json")
     operations = [result.ok() for result in schema.get_all_operations()]
-    assert len(operations) == 11
+    assert len(operations) == 12
     for operation in operations:
 
         @given(case=operation.as_strategy(generation_mode=mode))

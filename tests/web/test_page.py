@@ -157,10 +157,11 @@ def test_examples_are_read(page):
     assert cards.count() >= 4
     cards.nth(2).click()
     page.wait_for_function(
-        """() => !document.getElementById('verdict').hidden
-          || !document.getElementById('notice').hidden"""
+        """() => !document.getElementById('verdict').hidden || !document.getElementById('notice').hidden
+          || document.body.dataset.view === 'pages'"""  # the model here is small: it may be offered as a page
     )
-    assert page.locator("#image").evaluate("image => image.naturalWidth") > 100
+    widths = page.locator("#main img:visible").evaluate_all("images => images.map(one => one.naturalWidth)")
+    assert max(widths) > 100
 
 
 def test_the_start_shows_what_it_does(page):
@@ -435,8 +436,9 @@ def test_copy_in_every_format_that_the_server_lists(page, picture):
         page.evaluate("navigator.clipboard.writeText('')")
         page.locator("#copy-as").click()
         page.locator("#menu").get_by_text(labels[f"format.{name}"], exact=True).click()
-        page.wait_for_function("async () => (await navigator.clipboard.readText()) !== ''")
-        assert copied(page).startswith(begin), name
+        page.wait_for_function(
+            "async (begin) => (await navigator.clipboard.readText()).startsWith(begin)", arg=begin
+        )
     page.locator("#save-as").click()
     name, content = saved(page, page.locator("#menu").get_by_text("MathML, for Word").click)
     assert name == "formula.mml"

@@ -13,6 +13,7 @@ from i2l.errors import I2LError
 from i2l.images.open import ImageError
 from i2l.images.prepare import ImageTooLargeError
 from i2l.web import routes, worker, workers
+from i2l.web.answers import describe_failure
 from i2l.web.app import create_app
 from i2l.web.routes import ServeOptions
 from i2l.web.security import LOOPBACK, ProblemError, check_token, require_usable_token
@@ -212,7 +213,7 @@ def test_an_unexpected_error_in_a_worker_is_logged_with_its_traceback(monkeypatc
 
 def test_a_formula_that_is_too_large_is_an_image_error_and_413(monkeypatch):
     assert issubclass(ImageTooLargeError, ImageError)
-    failure = worker._failure(ImageTooLargeError("The formula is too large."))
+    failure = describe_failure(ImageTooLargeError("The formula is too large."))
     assert failure == {"kind": "too-large", "detail": "The formula is too large."}
     assert ProblemError(failure["kind"], "").status == 413
-    assert worker._failure(I2LError("no"))["kind"] == "not-a-formula"
+    assert describe_failure(I2LError("no"))["kind"] == "not-a-formula"
