@@ -45,7 +45,7 @@ site: site-packages
 # What it is made with: Pyodide and onnxruntime-web, the versions of the lock file. Node comes with the venv.
 site-packages: recipes/site/node_modules/.done
 recipes/site/node_modules/.done: recipes/site/package-lock.json $(VENV)/.dev
-	cd recipes/site && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --ignore-scripts --no-audit --no-fund --loglevel=error \
+	cd recipes/site && NODE_USE_SYSTEM_CA=1 PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --ignore-scripts --no-audit --no-fund --loglevel=error \
 	  && touch node_modules/.done || echo "npm could not fetch what the static site is made of: its tests are skipped."
 
 # The sdist and the wheel of what is committed, the same bytes each time.
