@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from i2l.images.ink import measure_pieces
 from i2l.images.prepare import prepare_image
-from i2l.inference.boxes import PageInk, unread_ink
+from i2l.inference.boxes import CanvasInk, unread_ink
 from i2l.model.config import model_preset
 
 FIELDS = {name: model_preset(name).receptive_field() for name in ("nopool", "strips", "pinpoint")}
@@ -89,7 +89,7 @@ def test_grain_is_not_judged():
         page((ROW, COLUMN)).astype(np.uint8) * 255, canvas_shape=config.canvas_shape, dpi=200, scale=1
     )
     grain = replace(prepared, pixels=np.tile(np.uint8([[0, 255], [255, 255]]), (40, 40)))
-    ink = PageInk.find(grain, config)
+    ink = CanvasInk.find(grain, config)
     assert len(ink.pieces) == len(ink.amounts) == 0
     attention = np.zeros((1, *config.grid), np.float32)
     assert ink.unread(["x"], attention) == 0

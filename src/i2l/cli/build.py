@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from i2l.rendering.render import RenderResult
     from i2l.rendering.styles import Style
 
+# Who does the work, for what is done to millions of formulas.
+_Engine = Annotated[Literal["local", "ray"], typer.Option(help="Who does the work.")]
+_Address = Annotated[str | None, typer.Option(help="Of a Ray cluster; default: one started on this machine.")]
+_Jobs = Annotated[int | None, typer.Option(min=1, help="Processes; default: one for each core.")]
+_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")]
+
 
 def extract(
     sources: Annotated[
@@ -57,12 +63,10 @@ def extract(
         bool,
         typer.Option("--original", help="The choices of the paper's own list; other options change them."),
     ] = False,
-    engine: Annotated[Literal["local", "ray"], typer.Option(help="Who does the work.")] = "local",
-    address: Annotated[
-        str | None, typer.Option(help="Of a Ray cluster; default: one started on this machine.")
-    ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one for each core.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
+    engine: _Engine = "local",
+    address: _Address = None,
+    jobs: _Jobs = None,
+    quiet: _Quiet = False,
 ) -> None:
     """Find every formula of TeX sources, its macros written out, with its file, place and environment.
 
@@ -258,12 +262,10 @@ def build(
         bool | None,
         typer.Option("--boxes/--no-boxes", help="Store the box of every token; default: not if compact."),
     ] = None,
-    engine: Annotated[Literal["local", "ray"], typer.Option(help="Who does the work.")] = "local",
-    address: Annotated[
-        str | None, typer.Option(help="Of a Ray cluster; default: one started on this machine.")
-    ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one for each core.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
+    engine: _Engine = "local",
+    address: _Address = None,
+    jobs: _Jobs = None,
+    quiet: _Quiet = False,
 ) -> None:
     """Normalise, render, filter and split formulas into a dataset of Parquet shards, with a report.
 

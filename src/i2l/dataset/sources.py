@@ -198,6 +198,12 @@ class LineNames:
         return self._starts[-1]
 
 
+def _splits(val: Path | None, test: Path | None) -> tuple[str | None, list[tuple[Path, str]]]:
+    """Return the split of all other data, None if it is to be drawn, and the data that has one of its own."""
+    held_back = [(path, split) for path, split in ((val, VAL), (test, TEST)) if path is not None]
+    return TRAIN if held_back else None, held_back
+
+
 def text_sources(
     formulas: Sequence[Path],
     *,
@@ -221,9 +227,9 @@ def text_sources(
     """
     if not formulas:
         raise InputError("No formulas are given; name one or more files with --formulas.")
-    pool = None if val is None and test is None else TRAIN
+    pool, held_back = _splits(val, test)
     given = [(path, pool) for path in formulas]
-    given += [(path, split) for path, split in ((val, VAL), (test, TEST)) if path is not None]
+    given += held_back
     preambles = _preambles(macros, num_lists=len(formulas), num_sources=len(given))
     names = distinct_names([path for path, _ in given])
     sources = []
@@ -263,9 +269,9 @@ def picture_sources(
     for folder in folders:
         if not folder.is_dir():
             raise InputError(f"There is no folder {folder}.")
-    pool = None if val is None and test is None else TRAIN
+    pool, held_back = _splits(val, test)
     given = [(path, folder, pool) for path, folder in zip(labels, folders, strict=True)]
-    given += [(path, folders[-1], split) for path, split in ((val, VAL), (test, TEST)) if path is not None]
+    given += [(path, folders[-1], split) for path, split in held_back]
     preambles = _preambles(macros, num_lists=len(labels), num_sources=len(given))
     names = distinct_names([path for path, _, _ in given])
     return [
@@ -309,9 +315,9 @@ def ink_sources(
         raise InputError("The recipe hand writes with the symbols of inks; name some with --inks.")
     if missing := [path for path in (*inks, val, test) if path is not None and not path.exists()]:
         raise InputError(f"There is no file or folder {missing[0]}.")
-    pool = None if val is None and test is None else TRAIN
+    pool, held_back = _splits(val, test)
     given: list[tuple[Path, str | None, int]] = [(path, pool, copies) for path in inks]
-    given += [(path, split, 1) for path, split in ((val, VAL), (test, TEST)) if path is not None]
+    given += [(path, split, 1) for path, split in held_back]
     given += [(path, pool, 0) for path in formulas]
     names = distinct_names([path for path, _, _ in given])
     return [

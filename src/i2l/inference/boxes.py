@@ -2,7 +2,7 @@
 
 Attention says where a token was read to within some cells. `smallest_blocks` finds the smallest block of
 cells that holds enough of it; how much is enough is one number for a model, fitted where the true boxes are
-known. `PageInk` has the ink of a prepared image: it shares the ink out among the tokens, by where they
+known. `CanvasInk` has the ink of a prepared image: it shares the ink out among the tokens, by where they
 looked, and measures how much of it no token looked at, as a reading that leaves out a
 line may be sure of all it has.
 
@@ -525,7 +525,7 @@ MAX_PIECES: Final = 1000  # to look for symbols among them: a formula has some h
 
 
 @dataclass(frozen=True)
-class PageInk:
+class CanvasInk:
     """Connected pieces of ink on a model's canvas; none if they are grain."""
 
     image: PreparedImage
@@ -535,7 +535,7 @@ class PageInk:
     amounts: npt.NDArray[np.int64]  # of their pixels
 
     @classmethod
-    def find(cls, image: PreparedImage, config: ModelConfig) -> "PageInk":
+    def find(cls, image: PreparedImage, config: ModelConfig) -> "CanvasInk":
         """Look for the ink on the image, which is all there is on the canvas."""
         pieces, amounts = measure_pieces(find_ink(image.pixels))
         if len(pieces) > MAX_PIECES:

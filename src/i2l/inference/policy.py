@@ -15,7 +15,7 @@ import numpy as np
 
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.prepare import PreparedImage, place_on_canvas
-from i2l.inference.boxes import UNREAD_LIMIT, PageInk
+from i2l.inference.boxes import UNREAD_LIMIT, CanvasInk
 from i2l.inference.decoding import Backend, BeamOptions, Hypothesis, beam_search
 from i2l.inference.grammar import FormulaGuard, guards_of_few
 from i2l.inference.model_folder import LoadedModel
@@ -31,7 +31,7 @@ ANY_NUMBER: Final = 0  # of symbols: the key of the guard for pictures of more t
 class Attempt(NamedTuple):
     """The ink of a form of an image, what was read there, and how long that took."""
 
-    ink: PageInk
+    ink: CanvasInk
     found: list[Hypothesis]
     seconds: float
     elsewhere: tuple[Hypothesis, ...] = ()  # the best one of each other form that was read
@@ -106,10 +106,10 @@ class SearchPolicy:
                 seconds=attempt.seconds + first.seconds, elsewhere=first.elsewhere
             )
 
-    def _find_ink(self, image: PreparedImage) -> PageInk:
-        return PageInk.find(image, self._config)
+    def _find_ink(self, image: PreparedImage) -> CanvasInk:
+        return CanvasInk.find(image, self._config)
 
-    def _search(self, inks: Sequence[PageInk], options: BeamOptions, backend: Backend) -> list[Attempt]:
+    def _search(self, inks: Sequence[CanvasInk], options: BeamOptions, backend: Backend) -> list[Attempt]:
         """Search in the images of a batch; those of one symbol, and of two, have guards of their own."""
         groups: dict[int, list[int]] = {}
         for place, ink in enumerate(inks):
@@ -123,7 +123,7 @@ class SearchPolicy:
         return [found[place] for place in range(len(inks))]
 
     def _search_together(
-        self, inks: Sequence[PageInk], options: BeamOptions, guard: FormulaGuard | None, backend: Backend
+        self, inks: Sequence[CanvasInk], options: BeamOptions, guard: FormulaGuard | None, backend: Backend
     ) -> list[Attempt]:
         """Search in several images at once."""
         started = time.perf_counter()
@@ -153,7 +153,7 @@ def most_probable_first(found: Sequence[Hypothesis]) -> list[Hypothesis]:
     return sorted(found, key=lambda one: (one.finished, one.log_prob), reverse=True)
 
 
-def unread_share(hypothesis: Hypothesis, ink: PageInk, vocabulary: Vocabulary) -> float:
+def unread_share(hypothesis: Hypothesis, ink: CanvasInk, vocabulary: Vocabulary) -> float:
     """Return the share of ink that a hypothesis leaves out."""
     assert hypothesis.attention is not None
     tokens = vocabulary.decode(hypothesis.token_ids)

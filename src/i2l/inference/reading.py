@@ -25,7 +25,7 @@ from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.pretty import readable_formula
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.prepare import MIN_DENSE_PX, WHITE, Box, NotAFormulaError, PreparedImage
-from i2l.inference.boxes import UNREAD_LIMIT, PageInk
+from i2l.inference.boxes import UNREAD_LIMIT, CanvasInk
 from i2l.inference.confidence import Evidence, TokenLooks, gather_evidence
 from i2l.inference.decoding import Hypothesis
 from i2l.inference.grammar import MAX_DEPTH, START, State, advance, may_end
@@ -264,7 +264,7 @@ class ReadingAssembly:
             evidence=evidence,
         )
 
-    def candidates(self, found: Sequence[Hypothesis], ink: PageInk) -> list[Candidate]:
+    def candidates(self, found: Sequence[Hypothesis], ink: CanvasInk) -> list[Candidate]:
         """Put together hypotheses that draw the same, and order these by their probability.
 
         The length penalty leads the search, which would else end too early. Of what it found the most

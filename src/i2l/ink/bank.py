@@ -95,22 +95,25 @@ _IN_INKS: Final = {
     r"\geqslant": r"\geq",
 }
 _BARS: Final = FRACTIONS | {"-", r"\overline", r"\underline", r"\bar"}
-_IN_LABELS: Final = {
-    r"\dots": r"\ldots",
-    r"\cdots": r"\ldots",
-    r"\dotsb": r"\ldots",
-    r"\dotsc": r"\ldots",
-    r"\lbrack": "[",
-    r"\rbrack": "]",
-    r"\lbrace": r"\{",
-    r"\rbrace": r"\}",
-    r"\vert": "|",
-    r"\lvert": "|",
-    r"\rvert": "|",
-    r"\mid": "|",
-    r"\leqslant": r"\leq",
-    r"\geqslant": r"\geq",
-    "~": "",
+# Those of them that a label counts as one, too; space is no part of it.
+_IN_LABELS: Final = {"~": ""} | {
+    name: _IN_INKS[name]
+    for name in (
+        r"\dots",
+        r"\cdots",
+        r"\dotsb",
+        r"\dotsc",
+        r"\lbrack",
+        r"\rbrack",
+        r"\lbrace",
+        r"\rbrace",
+        r"\vert",
+        r"\lvert",
+        r"\rvert",
+        r"\mid",
+        r"\leqslant",
+        r"\geqslant",
+    )
 }
 
 # Signs that inks of CROHME lack: strokes of points x,y in hundredths of the sign's box, `|` lifts the pen.

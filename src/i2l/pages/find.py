@@ -147,6 +147,21 @@ def find_ink(image: Image.Image) -> PageInk | None:
     return PageInk(ink, pieces, symbol_px)
 
 
+def reduce_page(
+    image: Image.Image, hints: GlyphHints | None
+) -> tuple[PageInk | None, GlyphHints | None, int]:
+    """Find the ink of a page, made smaller by a whole factor if it is very large.
+
+    Returns:
+        The ink, as from `find_ink`; the hints for it; the factor.
+    """
+    factor = max(1, math.ceil(math.sqrt(image.width * image.height / _MAX_WORK_PIXELS)))
+    if factor == 1:
+        return find_ink(image), hints, 1
+    smaller = (image if image.mode in ("L", "RGB", "RGBA") else image.convert("RGB")).reduce(factor)
+    return find_ink(smaller), None if hints is None else hints.reduced(factor), factor
+
+
 class Detector:
     """Finds formulas on pictures of pages. Threads may share one."""
 
@@ -181,12 +196,9 @@ class Detector:
             image: the page.
             hints: what a PDF says of its glyphs; they outvote the picture where they are clear.
         """
-        reduced = max(1, math.ceil(math.sqrt(image.width * image.height / _MAX_WORK_PIXELS)))
-        page = find_ink(image.reduce(reduced) if reduced > 1 else image)
+        page, hints, reduced = reduce_page(image, hints)
         if page is None:
             return FoundPage()
-        if hints is not None and reduced > 1:
-            hints = hints.reduced(reduced)
         found = self.find_in(page, hints)
         return _enlarged(found, reduced) if reduced > 1 else found
 

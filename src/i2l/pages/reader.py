@@ -34,13 +34,12 @@ from i2l.inference.options import ReadingOptions
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
 from i2l.pages.document import MAX_PAGES, PageError, PageFile, PagePicture, corners_on, straighten
-from i2l.pages.find import DETECTOR_FOLDER, Box, Detector, FoundPage, PageInk, find_ink
+from i2l.pages.find import DETECTOR_FOLDER, Box, Detector, FoundPage, PageInk, reduce_page
 
 PICTURE, FONTS = "picture", "picture and fonts"  # the ways in which formulas are found
 _MODEL_SYMBOL_PX: Final = 14.4  # height of small letters at the scale that a model knows, at 200 dpi
 _REFERENCE_DPI: Final = 200.0
 _MARGIN: Final = 0.6  # of paper around a formula, in heights of small letters
-_MAX_WORK_PIXELS: Final = 16_000_000
 _MAX_FORMULAS: Final = 2_000  # of a page
 _FORMAT: Final = "i2l-page-1"
 
@@ -182,13 +181,8 @@ class PageReader:
         page = PageReading(
             name, number, width, height, picture.dpi, method, picture.to_given is not None, (), 0.0
         )
-        image = picture.image
-        reduced = max(1, math.ceil(math.sqrt(image.width * image.height / _MAX_WORK_PIXELS)))
-        ink = find_ink(_reduced(image, reduced))
+        ink, hints, reduced = reduce_page(picture.image, picture.hints)
         if ink is not None:
-            hints = picture.hints
-            if hints is not None and reduced > 1:
-                hints = hints.reduced(reduced)
             found = self._detector.find_in(ink, hints)
             page = replace(page, formulas=self._formulas(picture, ink, found, reduced, read))
         return replace(page, seconds=time.perf_counter() - started)
@@ -300,12 +294,6 @@ class _Placed:
             return None
         scaled = tuple(side * self._reduced for side in box)
         return tuple((round(x, 1), round(y, 1)) for x, y in corners_on(self._matrix, scaled))  # type: ignore[arg-type]
-
-
-def _reduced(image: Image.Image, factor: int) -> Image.Image:
-    if factor == 1:
-        return image
-    return (image if image.mode in ("L", "RGB", "RGBA") else image.convert("RGB")).reduce(factor)
 
 
 def _margin_px(ink: PageInk) -> int:

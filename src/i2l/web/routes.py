@@ -4,7 +4,7 @@ They share a `ServerState`: the options that the server was started with, its qu
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -165,6 +165,31 @@ async def _uploaded(request: Request, *, max_bytes: int) -> AsyncIterator[bytes]
         yield await read_body(request, max_bytes=size, timeout_s=state.options.timeout_s, take=take)
 
 
+async def _read_one(
+    request: Request,
+    options: schemas.ReadOptions,
+    find: Callable[[Request, bytes, Any], Awaitable[tuple[bytes, schemas.ReadOptions]]],
+    *,
+    max_bytes: int | None = None,
+) -> Response:
+    """Read the one thing that a request brings.
+
+    Args:
+        request: that brings it.
+        options: that came in the address.
+        find: finds it in the body, with the options that came there.
+        max_bytes: of the body; those of an image if None, and never more.
+    """
+    state = _state(request)
+    limit = state.options.max_upload_bytes
+    async with _uploaded(request, max_bytes=limit if max_bytes is None else min(limit, max_bytes)) as body:
+        found, options = await find(request, body, options)
+        (result,) = await state.service.read(request, [found], options)
+    if isinstance(result, ProblemError):
+        raise result
+    return JSONResponse(result)
+
+
 _FILE = {"type": "string", "format": "binary", "description": "The image."}
 _FILES = {"type": "array", "items": _FILE, "minItems": 1, "maxItems": schemas.MAX_IMAGES}
 _ALWAYS = (401, 403, 421)
@@ -188,13 +213,7 @@ async def read(request: Request, options: Options) -> Response:
     Send it as the body itself, in a form as `file`, or in JSON as `src`; options go where the image goes, or
     into the query.
     """
-    state = _state(request)
-    async with _uploaded(request, max_bytes=state.options.max_upload_bytes) as body:
-        image, options = await one_image(request, body, options)
-        (result,) = await state.service.read(request, [image], options)
-    if isinstance(result, ProblemError):
-        raise result
-    return JSONResponse(result)
+    return await _read_one(request, options, one_image)
 
 
 @api_router.post(
@@ -230,13 +249,7 @@ async def read_page(request: Request, options: Annotated[schemas.PageOptions, Qu
 
     One page a request, so that progress can be shown: `page` says which, `num_pages` how many there are.
     """
-    state = _state(request)
-    async with _uploaded(request, max_bytes=state.options.max_upload_bytes) as body:
-        file, options = await one_page(request, body, options)
-        (result,) = await state.service.read(request, [file], options)
-    if isinstance(result, ProblemError):
-        raise result
-    return JSONResponse(result)
+    return await _read_one(request, options, one_page)
 
 
 @api_router.post(
@@ -255,14 +268,7 @@ async def read_page(request: Request, options: Annotated[schemas.PageOptions, Qu
 )
 async def strokes(request: Request, options: Options) -> Response:
     """Read a formula that was written by hand: its strokes as JSON, or InkML."""
-    state = _state(request)
-    limit = min(MAX_STROKES_BYTES, state.options.max_upload_bytes)
-    async with _uploaded(request, max_bytes=limit) as body:
-        ink, options = given_strokes(request, body, options)
-        (result,) = await state.service.read(request, [ink], options)
-    if isinstance(result, ProblemError):
-        raise result
-    return JSONResponse(result)
+    return await _read_one(request, options, given_strokes, max_bytes=MAX_STROKES_BYTES)
 
 
 @api_router.post(

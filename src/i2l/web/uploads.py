@@ -129,20 +129,7 @@ async def one_image(request: Request, body: bytes, query: ReadOptions) -> tuple[
     Raises:
         ProblemError: if there is no image in it, or an option is wrong.
     """
-    kind = _content_type(request)
-    if kind == "application/json":
-        content = parse_json(body, ReadRequest, query)
-        return _from_base64(content.src), content
-    if kind == "multipart/form-data":
-        images, options = await _from_form(request, body, query)
-        if len(images) != 1:
-            raise ProblemError(
-                "invalid-request", f"Give one file, in the field 'file'; there are {len(images)}."
-            )
-        return check_kind(images[0]), options
-    if kind.startswith("image/") or kind == "application/octet-stream":
-        return check_kind(body), query
-    raise _unknown_kind(kind)
+    return await _one_file(request, body, query, ReadRequest, check_kind)
 
 
 async def one_page(request: Request, body: bytes, query: PageOptions) -> tuple[bytes, PageOptions]:
@@ -151,19 +138,40 @@ async def one_page(request: Request, body: bytes, query: PageOptions) -> tuple[b
     Raises:
         ProblemError: if there is no file in it, or an option is wrong.
     """
+    return await _one_file(request, body, query, PageRequest, _check_page, "application/pdf")
+
+
+async def _one_file(
+    request: Request,
+    body: bytes,
+    query: Options,
+    model: type[Any],
+    check: Callable[[bytes], bytes],
+    *others: str,
+) -> tuple[bytes, Options]:
+    """Read the one file of a request: in JSON, in a form, or as the body itself.
+
+    Args:
+        request: whose body it is.
+        body: all of it.
+        query: options that came in the address.
+        model: of the JSON.
+        check: refuses files that are of no use here.
+        others: kinds of bodies that are such files, beside images.
+    """
     kind = _content_type(request)
     if kind == "application/json":
-        content = parse_json(body, PageRequest, query)
-        return _check_page(_decode_base64(content.src)), content
+        content = parse_json(body, model, query)
+        return check(_decode_base64(content.src)), content
     if kind == "multipart/form-data":
         files, options = await _from_form(request, body, query)
         if len(files) != 1:
             raise ProblemError(
                 "invalid-request", f"Give one file, in the field 'file'; there are {len(files)}."
             )
-        return _check_page(files[0]), options
-    if kind.startswith("image/") or kind in ("application/octet-stream", "application/pdf"):
-        return _check_page(body), query
+        return check(files[0]), options
+    if kind.startswith("image/") or kind in ("application/octet-stream", *others):
+        return check(body), query
     raise _unknown_kind(kind)
 
 
@@ -191,7 +199,7 @@ async def several_images(
     raise _unknown_kind(kind)
 
 
-def given_strokes(request: Request, body: bytes, query: ReadOptions) -> tuple[bytes, ReadOptions]:
+async def given_strokes(request: Request, body: bytes, query: ReadOptions) -> tuple[bytes, ReadOptions]:
     """Give the strokes of a request, still as they were sent, and its options.
 
     Raises:
