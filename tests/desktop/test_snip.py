@@ -1,5 +1,6 @@
 """`i2l snip` and `i2l watch` as a person uses them, on a screen of X11 that nobody sees."""
 
+import gc
 import io
 import signal
 import subprocess
@@ -161,7 +162,7 @@ def test_delay_comes_before_choosing(imitated, monkeypatch):
 
 
 def test_the_window(x_server, monkeypatch, picture):
-    pytest.importorskip("tkinter", reason="needs tkinter: apt-get install python3-tk")
+    tkinter = pytest.importorskip("tkinter", reason="needs tkinter: apt-get install python3-tk")
     from i2l.desktop.resident import output_formats
     from i2l.desktop.window import ReadingWindow
 
@@ -188,6 +189,9 @@ def test_the_window(x_server, monkeypatch, picture):
     window.root.focus_force()
     window.show()
     assert copied == ["$$x < y$$", "x < y"]
+    # Nothing of Tk is left for the garbage collector, which may run in any thread; Tk refuses all but its own.
+    held = [kept for kept in gc.get_objects() if isinstance(kept, (tkinter.Image, tkinter.Variable))]
+    assert held == []
 
 
 def test_a_window_without_a_screen(picture):
