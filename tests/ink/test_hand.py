@@ -183,6 +183,22 @@ def test_signs_that_nobody_writes_are_named(bank):
         (r"\Big( x \Big)", "( x )"),
         (r"\left. x \right|", "x |"),
         (r"\sum\limits_{i} x", r"\sum _ { i } x"),
+        (r"\frac 1 {\sqrt 2}", r"\frac { 1 } { \sqrt { 2 } }"),
+        (r"{(a-2x)}", "( a - 2 x )"),
+        (r"\int{\frac{{q}}{p}}dp", r"\int \frac { q } { p } d p"),
+        (r"{a^2}+{v}", "a ^ { 2 } + v"),
+        (r"{a_1}^2", "a _ { 1 } ^ { 2 }"),
+        (r"{a^1}^2", "{ a ^ { 1 } } ^ { 2 }"),
+        (r"x^{{1}}", "x ^ { 1 }"),
+        (r"x^{^{\prime}}", r"x ^ { \prime }"),
+        (r"y\prime", r"y ^ { \prime }"),
+        (r"{}^{2}a", "{ } ^ { 2 } a"),
+        (r"\sqrt[3]{{x}}", r"\sqrt [ 3 ] { x }"),
+        (r"\sqrt\frac ab", r"\sqrt { \frac { a } { b } }"),
+        (
+            r"\left\{\begin{array}{c}{{a}}\\ {b_1}c\end{array}\right.",
+            r"\{ \begin{array} { c } { a } \\ { b _ { 1 } c } \\ \end{array}",
+        ),
     ],
 )
 def test_labels_say_what_ink_shows(label, written):

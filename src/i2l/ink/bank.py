@@ -23,7 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from i2l.files import atomic_write
-from i2l.formulas.commands import FRACTIONS, ROOTS, SIZE_SWITCHES, SIZED, SPACES, STYLE_SWITCHES, one_name
+from i2l.formulas.commands import (
+    FRACTIONS,
+    ROOTS,
+    SIGNATURES,
+    SIZE_SWITCHES,
+    SIZED,
+    SPACES,
+    STYLE_SWITCHES,
+    one_name,
+)
 from i2l.formulas.expansion import Macros
 from i2l.formulas.lexer import FormulaError, Token
 from i2l.formulas.normalize import NormalizeResult, normalize_formula
@@ -235,7 +244,7 @@ class Unit(NamedTuple):
 
 
 def written_tokens(tokens: Sequence[str]) -> list[str]:
-    r"""Leave out of canonical tokens what ink cannot show: \left, spaces, sizes, upright letters."""
+    r"""Leave out of canonical tokens what ink does not show: \left, spaces, sizes, fonts, idle braces."""
     kept: list[str] = []
     closing: list[bool] = []  # of each open brace, whether it is kept
     skipped = False  # whether a font was left out just now, so that its braces go too
@@ -261,7 +270,140 @@ def written_tokens(tokens: Sequence[str]) -> list[str]:
             elif text:
                 kept.append(text)
         skipped = False
-    return kept
+    return _Regrouping(kept).tokens()
+
+
+class _Item(NamedTuple):
+    """A sign with its arguments, and the scripts at it, by their mark."""
+
+    base: list[str]
+    scripts: dict[str, list[str]]
+
+
+class _Regrouping:
+    """Tokens with braces around arguments, scripts and cells, and nowhere else."""
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        self._given = tokens
+        self._position = 0
+
+    def tokens(self) -> list[str]:
+        """Return all of them."""
+        parts: list[str] = []
+        while self._next() is not None:
+            parts += self._sequence()
+            if self._next() == "}":  # one too many
+                parts.append(self._take())
+        return parts
+
+    def _next(self) -> str | None:
+        return self._given[self._position] if self._position < len(self._given) else None
+
+    def _take(self) -> str:
+        self._position += 1
+        return self._given[self._position - 1]
+
+    def _sequence(self) -> list[str]:
+        return [token for item in self._items() for token in _spelled(item)]
+
+    def _items(self) -> list[_Item]:
+        """Read up to a closing brace or bracket that is not opened here, or to the end."""
+        items: list[_Item] = []
+        while (text := self._next()) not in (None, "}"):
+            before = self._given[self._position - 1] if self._position else ""
+            if text in ("_", "^", r"\prime"):
+                self._add_script(items, "^" if text == r"\prime" else text)
+            elif text == "{" and before in ("&", r"\\"):
+                items.append(_Item(["{", *self._group(), "}"], {}))
+            elif text == "{":
+                self._take()
+                inside = self._items()
+                self._close()
+                items += self._opened(inside)
+            else:
+                items.append(_Item(self._sign(), {}))
+        return items
+
+    def _add_script(self, items: list[_Item], mark: str) -> None:
+        script = [self._take()] if self._next() == r"\prime" else self._script()
+        if not items:
+            items.append(_Item([], {}))
+        items[-1].scripts[mark] = items[-1].scripts.get(mark, []) + script
+
+    def _script(self) -> list[str]:
+        mark, script = self._take(), self._argument()
+        while script[:2] == [mark, "{"] or script[:4] == ["{", "}", mark, "{"]:  # x ^ { ^ { \prime } }
+            inner = script[script.index(mark) + 1 :]
+            if _end_of_group(inner) != len(inner):
+                break
+            script = inner[1:-1]
+        return script
+
+    def _opened(self, inside: list[_Item]) -> list[_Item]:
+        """Take the braces off a group, unless its last sign has such a script already, or it is empty."""
+        following = self._next()
+        if following not in ("_", "^", r"\prime"):
+            return inside
+        if not inside:
+            return [_Item(["{", "}"], {})]
+        mark = "^" if following == r"\prime" else following
+        if mark in inside[-1].scripts:
+            return [_Item(["{", *(token for item in inside for token in _spelled(item)), "}"], {})]
+        return inside
+
+    def _sign(self) -> list[str]:
+        text = self._take()
+        if text in (r"\operatorname", r"\operatorname*") or text.startswith(r"\begin"):
+            parts = [text, *self._as_it_is()]
+            if text.startswith(r"\begin") and self._next() == "{":
+                parts += ["{", *self._group(), "}"]
+            return parts
+        parts = [text]
+        for kind in SIGNATURES.get(text, ""):
+            if kind == "o" and self._next() == "[":
+                while self._next() not in (None, "]"):
+                    parts.append(self._take())
+                parts += [self._take()] if self._next() else []
+            elif kind in "mt" and self._next() is not None:
+                parts += ["{", *self._argument(), "}"]
+        return parts
+
+    def _argument(self) -> list[str]:
+        if self._next() == "{":
+            return self._group()
+        return self._sign() if self._next() not in (None, "}") else []
+
+    def _group(self) -> list[str]:
+        self._take()
+        inside = self._sequence()
+        self._close()
+        return inside
+
+    def _close(self) -> None:
+        if self._next() == "}":
+            self._take()
+
+    def _as_it_is(self) -> list[str]:
+        rest = self._given[self._position :]
+        end = _end_of_group(rest)
+        self._position += end
+        return list(rest[:end])
+
+
+def _spelled(item: _Item) -> list[str]:
+    base = item.base if item.base or not item.scripts else ["{", "}"]
+    marks = [mark for mark in "_^" if mark in item.scripts]
+    return [*base, *(token for mark in marks for token in (mark, "{", *item.scripts[mark], "}"))]
+
+
+def _end_of_group(tokens: Sequence[str]) -> int:
+    """Say how many tokens the group has that begins here; none if no group does."""
+    depth = 0
+    for place, token in enumerate(tokens):
+        depth += (token == "{") - (token == "}")
+        if depth == 0:
+            return place + 1 if token == "}" else 0
+    return len(tokens)
 
 
 def _group_after(tokens: Sequence[str], position: int) -> Sequence[str]:
