@@ -33,37 +33,11 @@ from i2l.inference.model_folder import (
 )
 from i2l.ink.pens import draw_ink
 from i2l.ink.strokes import Ink
-from tests.inference.conftest import draw_formula
+from tests.inference.conftest import draw_formula, make_installed, taught_handwriting
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 QUICK = {"threads": 1, "beam_width": 1, "max_tokens": 50}
-
-
-def taught_handwriting(model, folder, *, licence="CC BY-NC-SA 3.0"):
-    """A copy of a model that says that it was taught handwriting."""
-    folder.mkdir(parents=True)
-    for path in model.iterdir():
-        if path.name == CONFIG:
-            content = json.loads(path.read_text())
-            content["source"] |= {"handwriting": True, "licence": licence}
-            (folder / CONFIG).write_text(json.dumps(content))
-        elif path.name != CHECKSUMS:
-            (folder / path.name).symlink_to(path)
-    return folder
-
-
-def make_installed(folder, package, models):
-    """What pip leaves behind where it has installed a distribution with models."""
-    (folder / package).mkdir(parents=True)
-    for name, path in models.items():
-        (folder / package / name).symlink_to(path)
-    about = folder / f"{package}-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-    entries = "\n".join(f"{name} = {package}" for name in models)
-    (about / "entry_points.txt").write_text(f"[{ENTRY_POINTS}]\n{entries}\n")
-    return folder
 
 
 def scrawl(count=9, *, seed=0):

@@ -59,9 +59,10 @@ _DEPTH: Final = 0.25  # of the size of a symbol; bold strokes are half as deep
 _NARROW_PX: Final = 12  # a bar that was cropped to its ink
 _WORK_PX: Final = 20  # size of a symbol where this is measured
 
-# Telling writing from print: a logistic model of what `print_likeness` measures (docs/LOG.md).
-PRINT_BIAS: Final = -7.6
-PRINT_WEIGHTS: Final = (9.1, 3.1, 6.4, 13.7, -1.0)
+# Telling writing from print: a logistic model of what `print_likeness` measures, as
+# `python -m benchmarks.noticed DATA --fit` gives it.
+PRINT_BIAS: Final = -7.7
+PRINT_WEIGHTS: Final = (10.2, 4.0, 6.7, 12.8, -1.4)
 _SOLID_PX: Final = 12  # of ink that a symbol has, at least
 _TALL_PX: Final = 64  # higher ones are brackets
 _FEW_SYMBOLS: Final = 3
