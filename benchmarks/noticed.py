@@ -1,6 +1,6 @@
 """How often handwriting is noticed, and how often print is taken for it.
 
-    python -m benchmarks.noticed DATA [--limit N] [--fit]
+    python -m benchmarks.noticed DATA [--limit N] [--kind NAME] [--fit]
 
 DATA has the folders `real-images`, `wild`, `eval`, `formulas` and `handwriting`. A picture is noticed if it
 looks written (`i2l.images.ink.looks_written`) and the model for print reads it with doubt or refuses it; so
@@ -18,8 +18,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks.wild.judging import wilson
 from i2l.errors import I2LError
@@ -45,6 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--limit", type=int, default=1000, help="pictures of a kind")
+    parser.add_argument("--kind", default="", help="only kinds whose names begin so")
     parser.add_argument("--fit", action="store_true")
     options = parser.parse_args()
     reader = Reader("pinpoint", threads=1)
@@ -55,14 +54,13 @@ def main() -> None:
             reader,
         )
         return
-    table = Table("pictures", "number", "look written", "noticed", "95 %")
+    print("pictures: number, look written, noticed (95 %)")
     for name, source in kinds.items():
-        if name != "CROHME train":
-            table.add_row(name, *measure(source(), reader))
-    Console().print(table)
+        if name != "CROHME train" and name.startswith(options.kind):
+            print(f"{name}: {measure(source(), reader)}", flush=True)
 
 
-def measure(pictures: Iterator[ImageSource], reader: Reader) -> tuple[str, str, str, str]:
+def measure(pictures: Iterator[ImageSource], reader: Reader) -> str:
     """Count pictures, those that look written, and those that are noticed."""
     number = look = noticed = 0
     for picture in pictures:
@@ -76,7 +74,7 @@ def measure(pictures: Iterator[ImageSource], reader: Reader) -> tuple[str, str, 
         except I2LError:
             noticed += 1
     interval = wilson(noticed, number)
-    return str(number), str(look), f"{noticed / number:.1%}", f"{interval.low:.1%} to {interval.high:.1%}"
+    return f"{number}, {look}, {noticed} ({interval.low:.1%} to {interval.high:.1%})"
 
 
 def prepare(reader: Reader, picture: ImageSource) -> PreparedImage | None:
