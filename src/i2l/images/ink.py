@@ -61,7 +61,7 @@ _WORK_PX: Final = 20  # size of a symbol where this is measured
 
 # Telling writing from print: a logistic model of what `print_likeness` measures, as
 # `python -m benchmarks.noticed DATA --fit` gives it.
-PRINT_BIAS: Final = -7.7
+PRINT_BIAS: Final = -6.7
 PRINT_WEIGHTS: Final = (10.2, 4.0, 6.7, 12.8, -1.4)
 _SOLID_PX: Final = 12  # of ink that a symbol has, at least
 _TALL_PX: Final = 64  # higher ones are brackets
