@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 MAKEFLAGS += --jobs=2
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-fast quality style bench docs map pictures site site-packages dist check-dist sbom tex clean
+.PHONY: demo test test-fast quality style bench docs map pictures site site-packages dist models check-dist sbom tex clean
 
 demo: $(VENV)/.base
 	@sh recipes/demo.sh $(BIN)
@@ -51,6 +51,11 @@ recipes/site/node_modules/.done: recipes/site/package-lock.json $(VENV)/.dev
 # The sdist and the wheel of what is committed, the same bytes each time.
 dist: $(VENV)/.dev
 	@$(BIN)/python recipes/dist.py dist
+
+# The wheels of the models that are distributions of their own, in dist/models; they need no network.
+models: $(VENV)/.dev
+	for project in models/*/; do \
+	  $(BIN)/python -m build --no-isolation --wheel --outdir dist/models $$project || exit 1; done
 
 # The wheel in an environment of its own, as a stranger installs it: reads the examples, has no torch.
 check-dist: build/installed/.done

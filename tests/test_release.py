@@ -63,7 +63,22 @@ def test_built_twice_the_bytes_are_the_same(built):
 def test_the_sdist_has_all_that_is_committed(built):
     with tarfile.open(next((built / "here").glob("*.tar.gz"))) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert set(git("ls-tree", "-r", "--name-only", "HEAD").splitlines()) - names == NOT_IN_THE_SDIST
+    committed = set(git("ls-tree", "-r", "--name-only", "HEAD").splitlines())
+    weights = {name for name in committed if name.startswith("models/")}
+    assert committed - weights - names == NOT_IN_THE_SDIST
+    assert not {name for name in names if name == "models" or name.startswith("models/")}
+    assert weights, "distributions of their own lie in models/"
+
+
+@pytest.mark.slow
+def test_the_wheel_has_the_package_and_no_other_weights(built):
+    with zipfile.ZipFile(next((built / "here").glob("*.whl"))) as wheel:
+        names = wheel.namelist()
+    assert {name.partition("/")[0] for name in names} == {"i2l", f"i2l-{i2l.__version__}.dist-info"}
+    assert {name.split("/")[2] for name in names if name.startswith("i2l/models/")} == {
+        "pinpoint",
+        "detector",
+    }
 
 
 @pytest.mark.slow

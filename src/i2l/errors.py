@@ -5,7 +5,7 @@ import sys
 import typing
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
@@ -59,6 +59,40 @@ def install_command(extra: str) -> str:
     It names the checkout or the wheel that this was installed from. Where that is gone, it names the
     packages of the extra instead.
     """
+    origin = _find_origin()
+    if origin.path is not None:
+        return _pip([*(["-e"] if origin.editable else []), f"{origin.path}[{extra}]"])
+    if origin.url:
+        return _pip([f"{PACKAGE}[{extra}] @ {origin.url}"])
+    assert origin.installed is not None
+    return _pip(_packages(origin.installed, extra))
+
+
+def weights_command(name: str) -> str:
+    """Give the command that installs the weights that lie in the folder `models/NAME` of the repository.
+
+    It names the checkout, or the address of the repository, that this was installed from. Where there is
+    neither, as with a wheel, it says where to run it.
+    """
+    origin = _find_origin()
+    if origin.path is not None and (origin.path / "models" / name).is_dir():
+        return _pip([str(origin.path / "models" / name)])
+    if origin.is_repository:
+        return _pip([f"{PACKAGE}-{name} @ {origin.url}#subdirectory=models/{name}"])
+    return f"{_pip([f'./models/{name}'])} (in a checkout of {PACKAGE})"
+
+
+class _Origin(NamedTuple):
+    """What this package was installed from: a path, or an address, or nobody knows."""
+
+    path: Path | None = None  # of a checkout or a wheel that is still there
+    editable: bool = False
+    url: str = ""  # as pip takes it
+    is_repository: bool = False  # of that address
+    installed: "Distribution | None" = None
+
+
+def _find_origin() -> _Origin:
     import json
     from importlib.metadata import PackageNotFoundError, distribution
     from urllib.parse import unquote, urlsplit
@@ -66,18 +100,16 @@ def install_command(extra: str) -> str:
     try:
         installed = distribution(PACKAGE)
     except PackageNotFoundError:  # run from a checkout by PYTHONPATH
-        source = Path(__file__).parents[2]
-        return _pip([f"{source}[{extra}]"])
+        return _Origin(path=Path(__file__).parents[2])
     origin = json.loads(installed.read_text("direct_url.json") or "{}")
     url = urlsplit(origin.get("url", ""))
     source = Path(unquote(url.path))
     if url.scheme == "file" and source.exists():
-        editable = origin.get("dir_info", {}).get("editable", False)
-        return _pip([*(["-e"] if editable else []), f"{source}[{extra}]"])
+        return _Origin(path=source, editable=origin.get("dir_info", {}).get("editable", False))
     if url.scheme in ("http", "https"):
-        prefix = f"{vcs}+" if (vcs := origin.get("vcs_info", {}).get("vcs")) else ""
-        return _pip([f"{PACKAGE}[{extra}] @ {prefix}{origin['url']}"])
-    return _pip(_packages(installed, extra))
+        vcs = origin.get("vcs_info", {}).get("vcs")
+        return _Origin(url=f"{vcs}+{origin['url']}" if vcs else origin["url"], is_repository=bool(vcs))
+    return _Origin(installed=installed)
 
 
 def _pip(arguments: list[str]) -> str:

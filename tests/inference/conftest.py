@@ -1,5 +1,6 @@
 """A small model that has learnt eight formulas by heart, as a checkpoint and as exported folders."""
 
+import json
 import os
 from pathlib import Path
 
@@ -10,8 +11,11 @@ from filelock import FileLock
 from PIL import Image, ImageDraw, ImageFont
 
 from i2l.config import ObjectiveConfig, TrainConfig
+from i2l.files import CHECKSUMS
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.prepare import place_on_canvas
+from i2l.inference.model_folder import CONFIG as CONFIG_FILE
+from i2l.inference.model_folder import ENTRY_POINTS
 from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.network import Recognizer
 from i2l.model.checkpoint import save_checkpoint
@@ -158,3 +162,29 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+def taught_handwriting(model, folder, *, licence="CC BY-NC-SA 3.0"):
+    """A copy of a model that says that it was taught handwriting."""
+    folder.mkdir(parents=True)
+    for path in model.iterdir():
+        if path.name == CONFIG_FILE:
+            content = json.loads(path.read_text())
+            content["source"] |= {"handwriting": True, "licence": licence}
+            (folder / CONFIG_FILE).write_text(json.dumps(content))
+        elif path.name != CHECKSUMS:
+            (folder / path.name).symlink_to(path)
+    return folder
+
+
+def make_installed(folder, package, models):
+    """What pip leaves behind where it has installed a distribution with models."""
+    (folder / package).mkdir(parents=True)
+    for name, path in models.items():
+        (folder / package / name).symlink_to(path)
+    about = folder / f"{package}-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    entries = "\n".join(f"{name} = {package}" for name in models)
+    (about / "entry_points.txt").write_text(f"[{ENTRY_POINTS}]\n{entries}\n")
+    return folder

@@ -287,7 +287,7 @@ def test_a_model_that_has_nothing_to_say(checkpoint, tmp_path):
 
 
 def test_models_that_are_not_there(tmp_path, checkpoint):
-    with pytest.raises(ModelError, match="neither a folder nor a bundled one"):
+    with pytest.raises(ModelError, match="neither a folder nor an installed one"):
         Reader("no-such-model")
     with pytest.raises(ModelError, match="not a model folder"):
         Reader(tmp_path)

@@ -22,12 +22,13 @@ def letter_x(x):
     return moved([[[0, 12], [12, 30], [24, 48]], [[24, 12], [12, 30], [0, 48]]], x)
 
 
+OPTIONS = ("--model", "pinpoint", "--beam-width", "1", "--threads", "1")
 FORMULA = [*letter_x(0), *moved(PLUS, 50), *letter_x(110)]
 
 
 @pytest.fixture(scope="module")
 def reader():
-    return Reader(threads=1, beam_width=1)
+    return Reader("pinpoint", threads=1, beam_width=1)
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +54,9 @@ def test_the_scale_of_strokes_does_not_matter(reader, reading):
         )
 
 
-def test_the_model_for_print_says_what_it_is(reader, reading):
-    assert "never taught handwriting" in reader.handwriting_note
-    assert "--model" in reader.handwriting_note
-    assert reading.to_dict()["latex"] == reading.latex
+def test_the_model_for_print_says_what_it_is(reading):
+    assert "never taught handwriting" in reading.note
+    assert reading.to_dict() | {"latex": reading.latex, "model": "pinpoint"} == reading.to_dict()
 
 
 def test_what_is_no_ink_is_refused(reader):
@@ -72,12 +72,10 @@ def test_the_command_reads_inkml_and_json(reading, tmp_path):
     (tmp_path / "b.json").write_text(json.dumps({"strokes": FORMULA}))
     (tmp_path / "c.json").write_text("{}")
     names = [str(tmp_path / name) for name in ("a.inkml", "b.json", "c.json")]
-    result = CliRunner().invoke(app, ["read", *names, "--no-names", "--beam-width", "1", "--threads", "1"])
+    result = CliRunner().invoke(app, ["read", *names, "--no-names", *OPTIONS])
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [reading.latex, reading.latex, ""]
     assert result.stderr.count("never taught handwriting") == 1
     assert "c.json: Strokes are a list" in result.stderr
-    piped = CliRunner().invoke(
-        app, ["read", "--beam-width", "1", "--threads", "1"], input=(tmp_path / "a.inkml").read_bytes()
-    )
+    piped = CliRunner().invoke(app, ["read", *OPTIONS], input=(tmp_path / "a.inkml").read_bytes())
     assert piped.stdout.splitlines() == [reading.latex]

@@ -11,7 +11,14 @@ import httpx2
 import pytest
 from PIL import Image
 
-from tests.inference.conftest import checkpoint, draw_formula, exported, shared_folder  # noqa: F401
+from tests.inference.conftest import (  # noqa: F401
+    checkpoint,
+    draw_formula,
+    exported,
+    make_installed,
+    shared_folder,
+    taught_handwriting,
+)
 
 START_S = 60
 
@@ -61,7 +68,8 @@ def start_server(model, *arguments, port=0, **environment):
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "i2l", "serve", "--no-browser", "--port", str(port)),
-            *("--model", str(model), "--threads", "1", *arguments),
+            *(["--model", str(model)] if model else []),
+            *("--threads", "1", *arguments),
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -107,6 +115,18 @@ def model(exported):  # noqa: F811
 @pytest.fixture(scope="session")
 def server(model):
     running = start_server(model)
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def several(model, tmp_path_factory):
+    """A server that was given no model, where two are installed beside the one in the box."""
+    folder = tmp_path_factory.mktemp("several")
+    models = {"hand": taught_handwriting(model, folder / "hand"), "small": model}
+    packages = make_installed(folder / "packages", "i2l_several", models)
+    path = os.pathsep.join(filter(None, (str(packages), os.environ.get("PYTHONPATH"))))
+    running = start_server(None, PYTHONPATH=path)
     yield running
     running.stop()
 

@@ -5,6 +5,7 @@ import io
 import re
 import socket
 
+import httpx2
 import numpy as np
 import pytest
 from PIL import Image
@@ -370,6 +371,32 @@ def test_strokes_are_read_however_they_are_sent(client):
     assert readings[0] == readings[1] == readings[2]
     assert "never taught handwriting" in readings[0]["note"]
     assert readings[0]["tokens"]
+
+
+def test_a_request_names_a_model_that_is_installed_and_no_folder(several, model):
+    with httpx2.Client(base_url=several.address, timeout=60) as client:
+        listed = client.get("/api/models").json()["models"]
+        assert [(one["name"], one["loaded"], one["handwriting"]) for one in listed] == [
+            ("pinpoint", True, False),
+            ("hand", False, True),
+            ("small", False, False),
+        ]
+        named = post(client, **as_raw(IMAGE, model="small", beam=1, scale=1)).json()
+        assert (named["model"], named["latex"], named["note"]) == ("small", "x^{2} = y", None)
+        assert post(client, **as_raw(IMAGE, beam=1)).json()["model"] == "pinpoint"
+        for name in ("large", str(model), "../models/pinpoint", ""):
+            for path in ("/api/read", "/api/page", "/api/read/batch"):
+                body = {"images" if "batch" in path else "src": None}
+                source = base64.b64encode(IMAGE).decode()
+                body = {key: [source] if key == "images" else source for key in body}
+                answer = client.post(path, json={**body, "model": name}).json()
+                (problem,) = answer["readings"] if "batch" in path else [answer]
+                assert (problem["status"], problem["type"]) == (422, "/docs#invalid-request"), problem
+                assert "/api/models" in problem["detail"]
+        for name, expected in ((None, "hand"), ("pinpoint", "pinpoint"), ("hand", "hand")):
+            written = client.post("/api/strokes", json={"strokes": STROKES, "beam": 1, "model": name}).json()
+            assert written["model"] == expected
+            assert (written["note"] is None) == (expected == "hand")
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
-"""The pad on the page: a formula is written, read when the hand rests, taken back and erased."""
+"""The pad on the page and its switch of models: a formula is written, read when the hand rests, erased."""
 
 import pytest
 
-from tests.web.visiting import visiting
+from tests.web.conftest import png
+from tests.web.visiting import FORMULA, expect_latex, transfer, visiting
 
 pytestmark = pytest.mark.slow
 
@@ -14,7 +15,9 @@ def page(browser, server):
         assert page.locator("#write").is_hidden(), "the model here was never taught handwriting"
         page.route(
             "**/api/models",
-            lambda route: route.fulfill(json={"models": [{"loaded": True, "handwriting": True}]}),
+            lambda route: route.fulfill(
+                json={"models": [{"name": "a", "loaded": True, "handwriting": True}]}
+            ),
         )
         page.reload()
         yield page
@@ -66,3 +69,18 @@ def test_what_is_written_is_read_and_can_be_taken_back(page):
     assert inked(page) == 0
     page.locator("#pad-close").click()
     assert page.locator("#pad").is_hidden()
+
+
+def test_a_model_is_chosen_where_there_are_several(browser, several):
+    with visiting(browser, several) as visit_page:
+        page = visit_page()
+        page.wait_for_selector("#write:not([hidden])")
+        choice = page.locator("#model")
+        assert choice.locator("option").all_text_contents() == ["Automatic", "pinpoint", "hand", "small"]
+        asked = []
+        page.on("request", lambda request: "api/read" in request.url and asked.append(request.url))
+        transfer(page, "paste", png(FORMULA))
+        page.wait_for_selector("#result:not(.waiting) #verdict:not([hidden])")
+        choice.select_option("small")
+        expect_latex(page)
+        assert [("model=" in url, "model=small" in url) for url in asked] == [(False, False), (True, True)]

@@ -81,7 +81,8 @@ export const readImage = async (image, { signal, onBusy = () => {} }) => {
 // Strokes and whole pages are read by the server alone; the pad is not shown here, and no picture is offered as a page.
 const onlyOnServer = async () => { throw new Refusal({ kind: "invalid-request", detail: say("noFiles") }); };
 export const readStrokes = onlyOnServer;
-export const readsHandwriting = async () => false;
+export const listModels = async () => []; // but the one that reads here
+export const chooseModel = () => {};
 export const askPage = onlyOnServer;
 
 export const latexOf = (tokens) => ask("latex", [tokens]);

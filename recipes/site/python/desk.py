@@ -16,7 +16,8 @@ from i2l.inference.reader import Reader
 from i2l.web.answers import convert_formula, describe_failure, describe_reading
 
 logging.disable()  # nobody reads a log in a browser: a failure is told to the person
-reader = Reader(n_best=2)  # two, as the page asks of a server: a sure reading comes with others too
+# Two readings, as the page asks of a server: a sure reading comes with others too. There is no other model.
+reader = Reader(n_best=2, handwriting=False)
 
 
 def attach(kernels=None, networks=None):

@@ -15,12 +15,12 @@ from i2l.cli.apps import serve, snip, watch
 from i2l.cli.build import build, extract, render
 from i2l.cli.evaluate import evaluate
 from i2l.cli.formulas import compose, convert, normalize, parts
-from i2l.cli.models import calibrate, export, train
+from i2l.cli.models import calibrate, export, models, train
 from i2l.cli.read import explain, page, read
 from i2l.errors import I2LError
 
 PANELS: Final[dict[str, tuple[Callable[..., Any], ...]]] = {
-    "Read formulas": (read, explain, serve, page, convert, snip, watch),
+    "Read formulas": (read, explain, serve, page, convert, snip, watch, models),
     "Make and judge models": (
         *(extract, normalize, parts, compose, render, build),
         *(train, evaluate, calibrate, export),

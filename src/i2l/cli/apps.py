@@ -12,15 +12,14 @@ from typing import Annotated
 
 import typer
 
+from i2l.cli.read import MODEL_HELP
 from i2l.errors import require_extra
 
 
 def serve(
     host: Annotated[str, typer.Option(help="Where to listen; 0.0.0.0 is everywhere.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8501,
-    model: Annotated[
-        str | None, typer.Option(help="A bundled model's name, or a folder.", metavar="NAME|DIR")
-    ] = None,
+    model: Annotated[str | None, typer.Option(help=MODEL_HELP, metavar="NAME|DIR")] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
     workers: Annotated[int, typer.Option(min=1, help="Processes that read.")] = 1,
     threads: Annotated[
@@ -73,8 +72,9 @@ def serve(
     local = is_loopback(host)
     if not local and token is None:
         typer.echo(f"Anyone who reaches {host} may ask. Set I2L_TOKEN to change that.", err=True)
+    find_model(model)  # what is wrong with the name is said before anything starts
     options = ServeOptions(
-        model=str(find_model(model)),
+        model=model,
         workers=workers,
         threads=threads or max(1, available_threads() // workers),
         max_batch=max_batch,
@@ -112,9 +112,7 @@ def snip(
     to_stdout: Annotated[
         bool, typer.Option("--print", help="Print the reading; do not copy it, show no notification.")
     ] = False,
-    model: Annotated[
-        str | None, typer.Option(help="A bundled model's name, or a folder.", metavar="NAME|DIR")
-    ] = None,
+    model: Annotated[str | None, typer.Option(help=MODEL_HELP, metavar="NAME|DIR")] = None,
 ) -> None:
     """Choose a region of the screen, read it, and find its LaTeX on the clipboard.
 
@@ -153,9 +151,7 @@ def watch(
         bool,
         typer.Option("--copy/--no-copy", help="Put each reading on the clipboard, in the picture's place."),
     ] = True,
-    model: Annotated[
-        str | None, typer.Option(help="A bundled model's name, or a folder.", metavar="NAME|DIR")
-    ] = None,
+    model: Annotated[str | None, typer.Option(help=MODEL_HELP, metavar="NAME|DIR")] = None,
 ) -> None:
     """Read every picture that lands on the clipboard, print it and copy it, until Ctrl-C.
 

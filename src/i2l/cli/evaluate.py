@@ -20,7 +20,7 @@ def evaluate(
     ] = None,
     references: Annotated[Path | None, typer.Option(help="What they should be, in the same form.")] = None,
     model: Annotated[
-        Path | None, typer.Option(help="Model folder, checkpoint or run, or the name of a bundled model.")
+        Path | None, typer.Option(help="Model folder, checkpoint or run, or an installed model's name.")
     ] = None,
     data: Annotated[Path | None, typer.Option(help="Dataset for the model to read.")] = None,
     split: Annotated[str, typer.Option(help="Split of the dataset.")] = "val",

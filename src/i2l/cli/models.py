@@ -1,10 +1,12 @@
-"""The commands that make a model: `i2l train`, `i2l export` and `i2l calibrate`.
+"""The commands that make models, and the one that lists them: `i2l train`, `export`, `calibrate`, `models`.
 
 `i2l train`: a dataset folder in, a run folder with checkpoints and curves out.
 
 `i2l export`: a checkpoint in, a model folder out that reads without torch.
 
 `i2l calibrate`: a model and validation data in, what its confidence means stored with the model.
+
+`i2l models`: the models that have a name here, and how those are installed that could have one.
 """
 
 import os
@@ -218,3 +220,28 @@ def calibrate(
         f"{path}: {fit.calibration.num_samples} readings, {fit.share_right:.1%} right; expected calibration "
         f"error {fit.calibration.error:.3f} (was {fit.error_before:.3f}){boxes}"
     )
+
+
+def models() -> None:
+    """List the models that can be named: where each is, what it reads, its size and its licence.
+
+    Those that are known and not installed come last, each with the command that installs it.
+
+    Example:
+
+        i2l models
+    """
+    from i2l.errors import weights_command
+    from i2l.inference.model_folder import BUNDLED, DISTRIBUTIONS, list_models, read_model_folder
+
+    there = list_models()
+    for name, path in there.items():
+        source = read_model_folder(path).source
+        where, licence = ("in the box", "MIT") if path.parent == BUNDLED else ("installed", "not stated")
+        licence = source.get("licence") or licence
+        size_mb = sum(file.stat().st_size for file in path.iterdir()) / 1e6
+        reads = "handwriting" if source.get("handwriting") else "print"
+        typer.echo(f"{name:10} {where:10}  reads {reads}, {size_mb:.0f} MB, licence: {licence}")
+    for name, folder in DISTRIBUTIONS.items():
+        if name not in there:
+            typer.echo(f"{name:10} not here    install it with: {weights_command(folder)}")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _PAGE_UNREAD = 0.35  # share of ink that was not read, above which a picture may be a page
 _PAGE_HEIGHT_PX = 600  # at the scale of the model, of a picture that was read with doubt: a dozen lines
 STROKE_SUFFIXES = (".inkml", ".json")
+MODEL_HELP = "A model's name, as `i2l models` lists them, or a folder."
 PROGRESS_FROM_IMAGES = 8  # with fewer there is no progress bar
 
 
@@ -42,9 +43,7 @@ def read(
             help="Images, InkML or JSON files of strokes, folders or globs; - or none: standard input."
         ),
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="A bundled model's name, or a folder.", metavar="NAME|DIR")
-    ] = None,
+    model: Annotated[str | None, typer.Option(help=MODEL_HELP, metavar="NAME|DIR")] = None,
     json_lines: Annotated[
         bool, typer.Option("--json", help="One JSON object a line: tokens, probabilities, boxes, time.")
     ] = False,
@@ -103,6 +102,7 @@ def read(
 
     Of several images the names are printed too, as `NAME: LATEX`. An image that cannot be read gives an empty
     reading, the reason on stderr, and exit status 1. A doubtful reading is printed, and stderr has a warning.
+    Without --model handwriting is noticed, and read by the model for it where that is installed.
 
     Examples:
 
@@ -114,7 +114,7 @@ def read(
 
         i2l read page.png --region 120,310,840,95
 
-        i2l read formula.inkml --model models/hand
+        i2l read formula.inkml --model hand
 
         xclip -selection clipboard -t image/png -o | i2l read --copy
     """
@@ -152,6 +152,7 @@ def read(
     if any(_holds_strokes(source) for _, source in sources):
         readings = _with_strokes(sources, readings, options)
     printed, failed = [], 0
+    said: set[str] = set()  # notes, each of which is given once
     with text_target(out, formats) as target:
         for (name, _), reading in zip(sources, _watched(readings, len(sources)), strict=True):
             try:
@@ -160,8 +161,10 @@ def read(
                 text = _to_json(name, reading) if json_lines else _to_lines(reading, formats, n_best)
                 for kind in formats:
                     write_file(reading.latex, kind, out, name if len(sources) > 1 else None)
-                if doubt := find_doubt(reading):
-                    typer.echo(f"{name}: {doubt}{_page_hint(name, reading)}", err=True)
+                note = reading.note if reading.note not in said else None
+                if warning := " ".join(filter(None, (find_doubt(reading), note))):
+                    typer.echo(f"{name}: {warning}{_page_hint(name, reading)}", err=True)
+                said |= {note} if note else set()
             except I2LError as error:
                 failed += 1
                 typer.echo(f"{name}: {error}{_page_hint(name, error)}", err=True)
@@ -202,18 +205,14 @@ def _with_strokes(
     readings: "Iterator[Reading | I2LError]",
     options: ReadingOptions,
 ) -> "Iterator[Reading | I2LError]":
-    """Put readings of strokes between those of images; say once if the model was not taught handwriting."""
+    """Put readings of strokes between those of images."""
     from i2l.inference.reader import Reader
 
     reader = Reader.from_options(options)
-    note = reader.handwriting_note
-    for name, source in sources:
+    for _, source in sources:
         if not _holds_strokes(source):
             yield next(readings)
             continue
-        if note:
-            typer.echo(f"{name}: {note}", err=True)
-            note = None
         try:
             yield reader.read_strokes(source)  # type: ignore[arg-type] # a path or bytes
         except I2LError as error:
@@ -335,9 +334,7 @@ def page(
     output: Annotated[
         str, typer.Option("--format", help="json, markdown, html or csv; html needs --out.")
     ] = "json",
-    model: Annotated[
-        str | None, typer.Option(help="A bundled model's name, or a folder.", metavar="NAME|DIR")
-    ] = None,
+    model: Annotated[str | None, typer.Option(help=MODEL_HELP, metavar="NAME|DIR")] = None,
     beam_width: Annotated[int, typer.Option(min=1, help="Of the search; 1 is greedy.")] = BEAM_WIDTH,
     tokens: Annotated[
         bool, typer.Option("--tokens/--no-tokens", help="Say in JSON where each token is.")
@@ -455,9 +452,7 @@ def explain(
             "FILE.svg: all boxes.",
         ),
     ] = Path("explained.html"),
-    model: Annotated[
-        str | None, typer.Option(help="A bundled model's name, or a folder.", metavar="NAME|DIR")
-    ] = None,
+    model: Annotated[str | None, typer.Option(help=MODEL_HELP, metavar="NAME|DIR")] = None,
     boxes: Annotated[
         bool, typer.Option("--boxes", help="In a PNG: all boxes on the image instead of the panels.")
     ] = False,

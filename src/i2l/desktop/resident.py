@@ -99,7 +99,8 @@ def read_picture(reader: "Reader", picture: bytes) -> Answer:
     from i2l.inference.reading import find_doubt
 
     reading = reader.read(picture)
-    return Answer(reading.latex, reading.tokens, reading.confidence, find_doubt(reading))
+    doubt = " ".join(filter(None, (find_doubt(reading), reading.note))) or None
+    return Answer(reading.latex, reading.tokens, reading.confidence, doubt)
 
 
 def load_in_background(model: str | None) -> Read:

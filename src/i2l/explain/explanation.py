@@ -215,7 +215,7 @@ def explain_image(
     """
     image = open_image(source)
     reading = reader.read(image, scale=scale)
-    model = reader.model
+    model = reader.that_read(reading).model
     canvases = place_on_canvas([reading.prepared.pixels], canvas_shape=model.config.canvas_shape)
     token_ids = model.vocabulary.encode(reading.tokens)
     (replay,) = replay_tokens(model.backend, canvases, [token_ids])

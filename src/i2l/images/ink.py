@@ -9,7 +9,7 @@ the background. Black on white comes out exactly as it went in.
 since reading must not need SciPy.
 
 `deep_share` and `stroke_likeness` tell strokes, which formulas are made of, from shades, clouds and solid
-areas. What their limits rest on is in docs/reading.md.
+areas. What their limits rest on is in docs/reading.md. `looks_written` tells strokes that a hand drew.
 """
 
 import math
@@ -58,6 +58,16 @@ MIN_LIKENESS: Final = 0.25  # of ink to the strokes of its picture
 _DEPTH: Final = 0.25  # of the size of a symbol; bold strokes are half as deep
 _NARROW_PX: Final = 12  # a bar that was cropped to its ink
 _WORK_PX: Final = 20  # size of a symbol where this is measured
+
+# Telling writing from print: a logistic model of what `print_likeness` measures, as
+# `python -m benchmarks.noticed DATA --fit` gives it.
+PRINT_BIAS: Final = -6.7
+PRINT_WEIGHTS: Final = (10.2, 4.0, 6.7, 12.8, -1.4)
+_SOLID_PX: Final = 12  # of ink that a symbol has, at least
+_TALL_PX: Final = 64  # higher ones are brackets
+_FEW_SYMBOLS: Final = 3
+_MANY_SYMBOLS: Final = 80  # more tell nothing more
+_NO_BARS: Final = 0.75  # in the place of what bars fill, where there are none
 
 
 def extract_ink(image: Image.Image) -> Ink:
@@ -363,3 +373,72 @@ def _slide(pixels: NDArray[np.uint8], radius: int, choose: np.ufunc) -> NDArray[
             choose(chosen[:-shift], pixels[shift:], out=chosen[:-shift])
         pixels = chosen.T
     return pixels
+
+
+def looks_written(pixels: NDArray[np.uint8]) -> bool:
+    """Tell whether the ink of a prepared picture was written by hand, rather than printed.
+
+    A few symbols are too few to tell; then it is not said of them.
+    """
+    measures = print_likeness(pixels)
+    return measures is not None and PRINT_BIAS + float(np.dot(PRINT_WEIGHTS, measures)) < 0
+
+
+def print_likeness(pixels: NDArray[np.uint8]) -> tuple[float, ...] | None:
+    """Measure how even ink is, grey on white at the scale of a model; None if there are too few symbols.
+
+    - How alike each symbol is to that other one of its size which is most alike.
+    - The share of symbols that begin or end on a level with another one as high.
+    - How much of their boxes long bars fill, which is all of it if they are straight and level.
+    - The share of edges that are upright or level, at the tilt of the picture.
+    - The logarithm of the number of symbols, among which a pair is found the more easily.
+    """
+    strength = 255 - pixels
+    boxes, amounts = measure_pieces(strength > 127)
+    boxes, amounts = boxes[amounts >= _SOLID_PX], amounts[amounts >= _SOLID_PX]
+    width, height = boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]
+    compact = (height >= _DOT_PX) & (width <= 3 * height) & (height <= 4 * width) & (height <= _TALL_PX)
+    symbols = boxes[compact][:_MANY_SYMBOLS]
+    if len(symbols) < _FEW_SYMBOLS:
+        return None
+    bars = (width >= 2.5 * height) & (width >= _SOLID_PX)
+    filled = np.average((amounts / (width * height))[bars], weights=width[bars]) if bars.any() else _NO_BARS
+    level = boxes[height >= _DOT_PX][:_MANY_SYMBOLS]
+    apart = np.abs(level[:, None, 1::2] - level[:, 1::2]).max(axis=2)  # of tops and bottoms
+    np.fill_diagonal(apart, _TALL_PX)
+    return (
+        float(_twins(strength, symbols).mean()),
+        float((apart <= 1).any(axis=1).mean()),
+        float(filled),
+        _upright_edges(strength),
+        math.log(len(symbols)),
+    )
+
+
+def _twins(ink: Ink, symbols: Boxes) -> NDArray[np.float64]:
+    """Return for each symbol its correlation with that other one of its size which is most like it."""
+    sides = symbols[:, 2:] - symbols[:, :2]
+    shapes = np.stack(
+        [
+            np.asarray(
+                Image.fromarray(ink[top:bottom, left:right]).resize((16, 16), Image.Resampling.BILINEAR)
+            )
+            for left, top, right, bottom in symbols
+        ]
+    )
+    flat = shapes.reshape(len(symbols), -1).astype(np.float64)
+    flat -= flat.mean(axis=1, keepdims=True)
+    flat /= np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), 1e-9)
+    alike = np.where((np.abs(sides[:, None] - sides) <= 2).all(axis=2), flat @ flat.T, 0.0)
+    np.fill_diagonal(alike, 0.0)
+    best: NDArray[np.float64] = alike.max(axis=1)
+    return best
+
+
+def _upright_edges(ink: Ink) -> float:
+    """Return the share of edges that are upright or level, within a few degrees, at the best small tilt."""
+    smooth = np.asarray(Image.fromarray(np.pad(ink, 2)).filter(SMOOTHING)).astype(np.float64)
+    down, across = np.gradient(smooth)
+    angles = (np.rad2deg(np.arctan2(down, across)) + 2.5) % 90
+    shares = np.bincount((angles // 5).astype(np.int64).ravel() % 18, np.hypot(down, across).ravel(), 18)
+    return float(max(shares[0], shares[1], shares[-1]) / max(shares.sum(), 1e-9))

@@ -8,7 +8,9 @@ calibration.json   what its confidence means, how its boxes are found (absent un
 README.md          the model card
 SHA256SUMS         checksums of all of these
 
-Nothing here needs torch, but for loading a checkpoint in the place of such a folder.
+A model has a name if it is in the box, or if a distribution of its own has installed it: that has an entry
+point of the group `i2l.models` with the name, and the package that holds a folder of this name. Nothing of
+such a package is imported. Nothing here needs torch, but for loading a checkpoint in the place of a folder.
 """
 
 import json
@@ -16,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from i2l.errors import I2LError, require_extra
+from i2l.errors import I2LError, require_extra, weights_command
 from i2l.files import atomic_write, find_damage, write_checksums
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.boxes import DEFAULT_SHARE
@@ -36,6 +38,10 @@ ENCODER, STEP, VOCABULARY, CONFIG, CALIBRATION, CARD = (
 )
 BUNDLED = Path(__file__).parent.parent / "models"  # the models in the box
 PREFERRED = ("pinpoint", "nopool", "strips")  # which of them is read with if none is named
+ENTRY_POINTS: Final = "i2l.models"  # the group in which distributions name models that they install
+HANDWRITING: Final = "hand"  # the name of the model for handwriting
+# The models outside the box, each with the folder of its distribution in `models/` of the repository.
+DISTRIBUTIONS: Final = {HANDWRITING: "hand"}
 
 
 class ModelError(I2LError):
@@ -131,27 +137,55 @@ def bundled_models() -> list[str]:
     return sorted(names, key=lambda name: PREFERRED.index(name) if name in PREFERRED else len(PREFERRED))
 
 
+def installed_models() -> dict[str, Path]:
+    """Find the models that distributions of their own have installed: the name and the folder of each."""
+    from importlib.metadata import entry_points  # takes as long to load as all of the rest here
+    from importlib.util import find_spec
+
+    found: dict[str, Path] = {}
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            spec = find_spec(entry.value)
+        except (ImportError, ValueError):  # what is left of a package that was removed by hand
+            continue
+        for place in (spec and spec.submodule_search_locations) or ():
+            if (Path(place) / entry.name / CONFIG).is_file():
+                found.setdefault(entry.name, Path(place) / entry.name)
+    return dict(sorted(found.items()))
+
+
+def list_models() -> dict[str, Path]:
+    """List the models that have a name here, those in the box first: the name and the folder of each."""
+    return {name: BUNDLED / name for name in bundled_models()} | {
+        name: path for name, path in installed_models().items() if not (BUNDLED / name).is_dir()
+    }
+
+
 def find_model(model: str | Path | None) -> Path:
-    """Find the folder of a model: of one in the box by its name, or the first of those, or a folder.
+    """Find the folder of a model: by its name, the one in the box if there is no name, or a folder.
 
     Raises:
-        ModelError: if there is none; the message says what there is.
+        ModelError: if there is none; the message says what there is, or how to install it.
     """
-    names = bundled_models()
     if model is None:
-        if not names:
+        bundled = bundled_models()
+        if not bundled:
             raise ModelError(
                 "This installation has no model in the box. Name one: --model DIR on the command "
                 "line, Reader(DIR) in Python, where DIR is what `i2l export RUN -o DIR` wrote."
             )
-        return BUNDLED / names[0]
-    if str(model) in names:
-        return BUNDLED / str(model)
-    path = Path(model)
-    if not path.is_dir():
-        there = f"in the box: {', '.join(names)}" if names else "the box is empty"
-        raise ModelError(f"There is no model {str(model)!r}: neither a folder nor a bundled one ({there}).")
-    return path
+        return BUNDLED / bundled[0]
+    name, path = str(model), Path(model)
+    named = list_models()
+    if name in named:
+        return named[name]
+    if path.is_dir():
+        return path
+    if name in DISTRIBUTIONS:
+        command = weights_command(DISTRIBUTIONS[name])
+        raise ModelError(f"The model {name!r} is not installed; install it with: {command}")
+    there = f"installed: {', '.join(named)}" if named else "none is installed"
+    raise ModelError(f"There is no model {name!r}: neither a folder nor an installed one ({there}).")
 
 
 @dataclass(frozen=True)
@@ -164,6 +198,11 @@ class LoadedModel:
     vocabulary: Vocabulary
     calibration: Calibration | None
     handwriting: bool | None = None  # whether it was taught handwriting; None if it does not say
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        return self.path.name
 
     @property
     def limits(self) -> Limits:

@@ -11,9 +11,10 @@ BEAM_WIDTH: Final = 5  # on trained models ten hypotheses find nothing better (d
 class ReadingOptions:
     """What `Reader` can be told. The reader checks the values when it loads the model they are for."""
 
-    # The model: the name of one in the box, a folder that `i2l export` wrote, or a checkpoint (which needs
+    # The model: the name of an installed one, a folder that `i2l export` wrote, or a checkpoint (which needs
     # torch); the model in the box if None.
     model: str | Path | None = None
+    handwriting: bool = True  # if no model is named: notice handwriting, and read it with the model for it
     device: str = "cpu"  # of a checkpoint: as torch names it, or "auto"; an exported model runs on the CPU
 
     # The search

@@ -7,11 +7,17 @@
 `read_strokes` reads what was written on a tablet, or what InkML holds: it is drawn, and then read as images
 are. An image is prepared (`i2l.images.prepare`), searched (`i2l.inference.policy`) and made a reading
 (`i2l.inference.reading`); this module hands many of them through these three.
+
+A reader that was given no model notices handwriting. Strokes are read by the model for handwriting, where it
+is installed. A picture is read by the model for print first; only what that reads with doubt, and what looks
+written by hand, goes to the other model too, and the surer reading of the two is kept.
 """
 
+import contextlib
 import copy
 import math
 import multiprocessing
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -23,15 +29,26 @@ from typing import Final, Literal, Protocol, TypeVar, overload
 from PIL import Image
 
 from i2l.errors import I2LError
+from i2l.images.ink import looks_written
 from i2l.images.open import ImageSource, ImageSources, list_sources
-from i2l.images.prepare import REFERENCE_DPI, Box, NotAFormulaError, PreparedImage, prepare_image
+from i2l.images.prepare import (
+    REFERENCE_DPI,
+    Box,
+    ImageTooLargeError,
+    NotAFormulaError,
+    PreparedImage,
+    prepare_image,
+)
 from i2l.inference.decoding import Backend
-from i2l.inference.model_folder import LoadedModel, load_model
+from i2l.inference.model_folder import HANDWRITING, LoadedModel, list_models, load_model
 from i2l.inference.options import BEAM_WIDTH, ReadingOptions
 from i2l.inference.policy import SearchPolicy
-from i2l.inference.reading import Reading, ReadingAssembly
+from i2l.inference.reading import DOUBTFUL_CONFIDENCE, Reading, ReadingAssembly
 from i2l.ink.strokes import Ink, StrokeSource, take_ink
+from i2l.model.config import Limits
 
+_OTHER_IS_HERE: Final = f"The model {HANDWRITING!r} reads handwriting."
+_OTHER_IS_MISSING: Final = "The model for handwriting is not installed: `i2l models` has the command for it."
 CHUNK_IMAGES: Final = 16  # that are taken at a time, at least; those of about one size are read together
 
 T = TypeVar("T")
@@ -56,12 +73,14 @@ class Reader:
         threads: int | None = None,
         batch_size: int | None = None,
         device: str = "cpu",
+        handwriting: bool = True,
     ) -> None:
         """Load a model.
 
         Args:
-            model: the name of one in the box, a folder that `i2l export` wrote, or a checkpoint (which needs
-                torch); the model in the box if None.
+            model: the name of an installed one (`i2l models` lists them), a folder that `i2l export` wrote,
+                or a checkpoint (which needs torch); if None the model in the box, and for handwriting the
+                model for that, if it is installed.
             beam_width: hypotheses that are followed at once; 1 is greedy.
             n_best: readings that the search makes certain; those written the same way are one.
             guard: write only what is a formula, and stop repetition.
@@ -70,6 +89,7 @@ class Reader:
             threads: of one call; all processors if None. The result does not depend on it.
             batch_size: images that a thread of `read_many` reads together; what suits the model if None.
             device: of a checkpoint, as torch names it, or "auto"; an exported model runs on the CPU.
+            handwriting: notice handwriting, unless a model was named.
 
         Raises:
             ModelError: if there is no such model, or it is broken.
@@ -86,6 +106,7 @@ class Reader:
                 threads=threads,
                 batch_size=batch_size,
                 device=device,
+                handwriting=handwriting,
             )
         )
 
@@ -108,6 +129,7 @@ class Reader:
         self._policy = SearchPolicy(self.model, options)
         self._assembly = ReadingAssembly(self.model)
         self._batch_size = options.batch_size or self.model.backend.batch_size
+        self._other = _OtherReader(options)
 
     def with_options(
         self,
@@ -116,6 +138,7 @@ class Reader:
         n_best: int | None = None,
         guard: bool | None = None,
         check: bool | None = None,
+        handwriting: bool | None = None,
     ) -> "Reader":
         """Return a reader that shares the loaded model and searches another way; what is None stays as it is.
 
@@ -130,6 +153,7 @@ class Reader:
             n_best=own.n_best if n_best is None else n_best,
             guard=own.guard if guard is None else guard,
             check=own.check if check is None else check,
+            handwriting=own.handwriting if handwriting is None else handwriting,
         )
         _check_options(other.options)
         other._policy = self._policy.with_options(other.options)
@@ -157,8 +181,8 @@ class Reader:
     def read_strokes(self, source: StrokeSource) -> Reading:
         """Read what was written by hand: InkML or JSON as a path or content, an `Ink`, or a list of strokes.
 
-        Boxes and sizes are in the units of the strokes. `handwriting_note` says whether the model was taught
-        handwriting at all.
+        Boxes and sizes are in the units of the strokes. Where the model for handwriting is not installed, the
+        note of the reading says so.
 
         Args:
             source: the strokes; in a list, each is a list of points x and y, y growing downwards.
@@ -169,7 +193,11 @@ class Reader:
         """
         started = time.perf_counter()
         ink = take_ink(source)
-        (reading,) = self._read_batch([[self.prepare_strokes(ink)]], self.model.backend)
+        other = self._reader_of_handwriting() if self._notices_handwriting else None
+        reader = other if isinstance(other, Reader) else self
+        (reading,) = reader._search([[reader.prepare_strokes(ink)]], reader.model.backend)
+        if reader.model.handwriting is False:
+            reading = _with_note(reading, reader._print_note("Read", other))
         if isinstance(reading, I2LError):
             raise reading
         return replace(reading, seconds=time.perf_counter() - started)
@@ -183,35 +211,40 @@ class Reader:
         """
         from i2l.ink.pens import draw_ink  # pictures are read without what draws
 
-        limits = self.model.limits
         pixels, scale, (left, top) = draw_ink(ink)
-        (image,) = prepare_image(
-            pixels,
-            canvas_shape=limits.canvas_shape,
-            dpi=limits.dpi,
-            max_shrink=limits.max_shrink,
-            scale=limits.dpi / REFERENCE_DPI,
-            check=False,
-        )
         height, width = pixels.shape
-        return PreparedImage(
-            pixels=image.pixels,
-            scale=image.scale * scale,
-            left_px=image.left_px / scale + left,
-            top_px=image.top_px / scale + top,
-            file_size_px=(math.ceil(width / scale), math.ceil(height / scale)),
-        )
+        size = math.ceil(width / scale), math.ceil(height / scale)
+        return _fit(PreparedImage(pixels, scale, left, top, size), REFERENCE_DPI, self.model.limits)
+
+    def that_read(self, reading: Reading) -> "Reader":
+        """Return the reader whose model made a reading of this one: itself, or the reader of handwriting."""
+        if reading.model != self.model.name and self._notices_handwriting:
+            other = self._reader_of_handwriting()
+            return other if isinstance(other, Reader) else self
+        return self
 
     @property
-    def handwriting_note(self) -> str | None:
-        """What should be said with a reading of handwriting; None if the model was taught it, or may be."""
-        if self.model.handwriting is False:
-            return (
-                f"read by {self.model.path.name}, a model for print that was never taught handwriting, so "
-                "most of it may be wrong. A model for handwriting is named with --model; none comes with "
-                "this package, and docs/handwriting.md says how one is trained."
-            )
-        return None
+    def _notices_handwriting(self) -> bool:
+        return self.options.handwriting and self.options.model is None and not self.model.handwriting
+
+    def _reader_of_handwriting(self) -> "Reader | str":
+        """Return the reader of handwriting with the options of this one, or a sentence why there is none."""
+        found = self._other.get()
+        if isinstance(found, str):
+            return found
+        own = self.options
+        return found.with_options(
+            beam_width=own.beam_width, n_best=own.n_best, guard=own.guard, check=own.check
+        )
+
+    def _print_note(self, read: str, why: "Reader | str | None") -> str:
+        """Say that handwriting was read by a model for print, and what would help."""
+        here = HANDWRITING in list_models()
+        helps = why if isinstance(why, str) else _OTHER_IS_HERE if here else _OTHER_IS_MISSING
+        return (
+            f"{read} by {self.model.name}, a model for print that was never taught handwriting, so most of "
+            f"it may be wrong. {helps}"
+        )
 
     @overload
     def read_many(
@@ -339,9 +372,106 @@ class Reader:
     def _read_batch(
         self, forms: Sequence[list[PreparedImage]], backend: Backend
     ) -> list[Reading | NotAFormulaError]:
+        """Read images; those that look written by hand, and were read with doubt, by the other model too."""
+        results = self._search(forms, backend)
+        if not self._notices_handwriting:
+            return results
+        places = [
+            place
+            for place, result in enumerate(results)
+            if (isinstance(result, NotAFormulaError) or result.confidence < DOUBTFUL_CONFIDENCE)
+            and looks_written(forms[place][-1].pixels)
+        ]
+        if not places:
+            return results
+        other = self._reader_of_handwriting()
+        if isinstance(other, str):
+            note = self._print_note("This looks like handwriting, read", other)
+            for place in places:
+                results[place] = _with_note(results[place], note)
+            return results
+        handed = {place: _hand_over(forms[place], self.model.limits, other.model.limits) for place in places}
+        handed = {place: images for place, images in handed.items() if images}
+        found = other._search(
+            list(handed.values()),
+            other.model.backend if backend is self.model.backend else other.model.backend.lane(),
+        )
+        for place, reading in zip(handed, found, strict=True):
+            first = results[place]
+            if isinstance(reading, Reading) and (
+                isinstance(first, NotAFormulaError) or reading.confidence >= first.confidence
+            ):
+                results[place] = reading
+        return results
+
+    def _search(
+        self, forms: Sequence[list[PreparedImage]], backend: Backend
+    ) -> list[Reading | NotAFormulaError]:
         """Search in images and make readings of what was found; one that makes no sense is an error."""
         attempts = self._policy.search(forms, backend)
         return self._assembly.assemble(attempts, check=self.options.check)
+
+
+class _OtherReader:
+    """The reader of handwriting that stands behind a reader of print; loaded when it is first needed."""
+
+    def __init__(self, options: ReadingOptions) -> None:
+        self._options = replace(options, model=HANDWRITING)
+        self._lock = threading.Lock()
+        self._reader: Reader | None = None
+
+    def get(self) -> Reader | str:
+        """Return the reader, or a sentence why there is none."""
+        with self._lock:
+            if self._reader is None:
+                if HANDWRITING not in list_models():
+                    return _OTHER_IS_MISSING
+                try:
+                    self._reader = Reader.from_options(self._options)
+                except I2LError as error:
+                    return f"The model for handwriting cannot be used: {error}"
+            return self._reader
+
+
+def _with_note(result: Reading | NotAFormulaError, note: str) -> Reading | NotAFormulaError:
+    """Give a reading a note; an error says it in its message."""
+    if isinstance(result, Reading):
+        return replace(result, note=note)
+    return NotAFormulaError(f"{result} {note}")
+
+
+def _hand_over(images: list[PreparedImage], own: Limits, others: Limits) -> list[PreparedImage]:
+    """Give the forms of an image as another model reads them, without those that are too large for it."""
+    if (own.canvas_shape, own.dpi) == (others.canvas_shape, others.dpi):
+        return images
+    handed = []
+    for image in images:
+        with contextlib.suppress(ImageTooLargeError):
+            handed.append(_fit(image, own.dpi, others))
+    return handed
+
+
+def _fit(image: PreparedImage, dpi: float, limits: Limits) -> PreparedImage:
+    """Bring what was drawn or prepared at the scale of some dpi to the scale and the canvas of a model.
+
+    Raises:
+        ImageTooLargeError: if it is too large for the model.
+    """
+    (fitted,) = prepare_image(
+        image.pixels,
+        canvas_shape=limits.canvas_shape,
+        dpi=limits.dpi,
+        max_shrink=limits.max_shrink,
+        scale=limits.dpi / dpi,
+        check=False,
+    )
+    return PreparedImage(
+        pixels=fitted.pixels,
+        scale=fitted.scale * image.scale,
+        left_px=fitted.left_px / image.scale + image.left_px,
+        top_px=fitted.top_px / image.scale + image.top_px,
+        file_size_px=image.file_size_px,
+    )
 
 
 class _Map(Protocol):

@@ -82,6 +82,8 @@ class Reading:
     # For each token the likeliest others that could stand in its place, each with its probability.
     token_alternatives: tuple[TokenAlternatives, ...]
     evidence: Evidence  # what the confidence was found from
+    model: str  # the name of the model that read it
+    note: str | None = None  # what to know of it: it looks handwritten, and this model was taught print
 
     def __repr__(self) -> str:
         latex = self.latex if len(self.latex) <= SHOWN_CHARACTERS else f"{self.latex[:SHOWN_CHARACTERS]}..."
@@ -178,6 +180,8 @@ class Reading:
             "size": list(self.prepared.file_size_px),
             "scale": round(self.prepared.scale, 4),
             "seconds": round(self.seconds, 4),
+            "model": self.model,
+            "note": self.note,
         }
 
     def _repr_html_(self) -> str:
@@ -221,6 +225,7 @@ class ReadingAssembly:
     """Makes readings of what searches found, for one model. Safe to share between threads."""
 
     def __init__(self, model: LoadedModel) -> None:
+        self._name = model.name
         self._vocabulary = model.vocabulary
         self._calibration = model.calibration
         self._box_share = model.box_share
@@ -262,6 +267,7 @@ class ReadingAssembly:
             prepared=attempt.ink.image,
             token_alternatives=token_alternatives(hypothesis, self._vocabulary),
             evidence=evidence,
+            model=self._name,
         )
 
     def candidates(self, found: Sequence[Hypothesis], ink: CanvasInk) -> list[Candidate]:

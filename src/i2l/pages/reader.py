@@ -132,7 +132,8 @@ class PageReader:
             I2LError: if a model is not there or damaged.
         """
         reader = reader or Reader(model, threads=threads)
-        self._reader = reader.with_options(check=False)  # that these are formulas has been decided
+        # That these are formulas has been decided, and what finds them was taught print.
+        self._reader = reader.with_options(check=False, handwriting=False)
         self._detector = Detector(detector, threads=threads)
         self._tokens = tokens
 

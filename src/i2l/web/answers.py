@@ -19,7 +19,13 @@ from i2l.ink.strokes import InkError
 
 logger = logging.getLogger("i2l.web.worker")
 
+
+class UnknownModelError(I2LError):
+    """A request that names a model which is not here."""
+
+
 _KINDS: Final = {
+    UnknownModelError: "invalid-request",
     OversizedImageError: "too-large",
     ImageTooLargeError: "too-large",
     NotAnImageError: "not-an-image",

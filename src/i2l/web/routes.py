@@ -21,7 +21,7 @@ from i2l import __version__
 from i2l.formats.convert import formats_here
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.pretty import readable_formula
-from i2l.inference.model_folder import bundled_models
+from i2l.inference.model_folder import list_models, read_model_folder
 from i2l.web import schemas
 from i2l.web.answers import convert_formula, list_formats
 from i2l.web.batching import Batcher, Metrics, ReadingService
@@ -310,10 +310,18 @@ async def formats() -> dict[str, Any]:
 
 @api_router.get("/models", response_model=schemas.ModelList, response_model_exclude_none=True)
 async def models(request: Request) -> dict[str, Any]:
-    """Describe the model that reads here, and the others in the box."""
+    """Describe the model that reads here, and the others that a request may name."""
     loaded = _state(request).batcher.description
-    others = [name for name in bundled_models() if name != loaded["name"]]
-    return {"models": [{**loaded, "loaded": True}, *({"name": name, "loaded": False} for name in others)]}
+    others = [
+        {
+            "name": name,
+            "loaded": False,
+            "handwriting": bool(read_model_folder(path).source.get("handwriting")),
+        }
+        for name, path in list_models().items()
+        if name != loaded["name"]
+    ]
+    return {"models": [{**loaded, "loaded": True}, *others]}
 
 
 @api_router.get("/examples", response_model=list[schemas.Example])

@@ -25,6 +25,12 @@ class ReadOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
+    model: str | None = Field(
+        None,
+        max_length=100,
+        description="Name of a model, as `/api/models` lists them; null is what the server was started with.",
+    )
+
     beam: int = Field(BEAM_WIDTH, ge=1, le=MAX_BEAM, description="Width of the beam; 1 is greedy.")
     n_best: int = Field(1, ge=1, le=MAX_BEAM, description="Readings that the search makes certain.")
     guard: bool = Field(True, description="Write only well-formed formulas, stop repetition.")
@@ -147,6 +153,8 @@ class ReadingModel(BaseModel):
                     "image_height": 64,
                     "scale": 1.0,
                     "seconds": 0.21,
+                    "model": "pinpoint",
+                    "note": None,
                     "ink": [12.0, 9.0, 44.0, 38.0],
                     "data": [{"type": "inline", "value": "$x^{2}$"}],
                 }
@@ -168,14 +176,16 @@ class ReadingModel(BaseModel):
     image_height: int
     scale: float = Field(description="Pixels of the model for one of the image.")
     seconds: float = Field(description="That it took, in its batch.")
+    model: str = Field(description="That read it; handwriting may have another than print.")
+    note: str | None = Field(
+        description="What to know of it: it is or looks handwritten, and the model was taught print alone."
+    )
     ink: list[float] = Field(description="Left, top, right, bottom of what was read, in pixels.")
     data: list[FormattedFormula]
 
 
 class StrokesReading(ReadingModel):
     """Strokes, read; boxes and sizes are in their units."""
-
-    note: str | None = Field(description="What to know of it: a model for print is no model for handwriting.")
 
 
 class ProblemModel(BaseModel):
@@ -312,7 +322,7 @@ class ModelDescription(BaseModel):
 
 
 class ModelList(BaseModel):
-    """The model that reads here, and the others in the box."""
+    """The model that reads here if a request names none, and the others that it may name."""
 
     models: list[ModelDescription]
 

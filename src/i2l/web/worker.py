@@ -13,20 +13,20 @@ import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, BinaryIO, Final
 
 from PIL import Image
 
 from i2l.errors import I2LError
 from i2l.images.open import ImageError, NotAnImageError, OversizedImageError, check_strips
+from i2l.inference.model_folder import list_models
 from i2l.inference.options import ReadingOptions
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
 from i2l.ink.strokes import looks_like_ink
 from i2l.pages.document import PageError, PageFile
 from i2l.pages.reader import PageReader
-from i2l.web.answers import describe_failure, describe_reading, logger
+from i2l.web.answers import UnknownModelError, describe_failure, describe_reading, logger
 from i2l.web.connections import limit_logs
 from i2l.web.workers import pack_frame, receive_frame
 
@@ -36,7 +36,7 @@ Item = tuple[bytes, dict[str, Any]]  # the bytes of a file, and the options of i
 
 
 class ReadingDesk:
-    """Reads batches with one model, whatever the options of each image."""
+    """Reads batches with one model, or with the one that a request names, whatever the options of each."""
 
     def __init__(self, *, model: str | None, threads: int | None, max_pixels: int) -> None:
         """Load the model.
@@ -50,25 +50,54 @@ class ReadingDesk:
             ModelError: if there is no such model, or it is broken.
         """
         self._reader = Reader.from_options(ReadingOptions(model=model, threads=threads))
+        self._named: dict[str, Reader] = {}  # by the name of the model, loaded when a request names it
+        self._pages: dict[str | None, PageReader] = {}
         self._threads = threads
         self._max_pixels = max_pixels
-
-    @cached_property
-    def _pages(self) -> PageReader:
-        """What reads pages; loaded when the first one comes."""
-        return PageReader(self._reader, threads=self._threads)
 
     def describe(self) -> dict[str, Any]:
         """Say which model this is."""
         model = self._reader.model
         height, width = model.config.canvas_shape
         return {
-            "name": model.path.name,
+            "name": model.name,
             "canvas": [width, height],
             "vocabulary": len(model.vocabulary),
             "calibrated": model.calibration is not None,
             "handwriting": bool(model.handwriting),
         }
+
+    def _reader_named(self, name: str | None) -> Reader:
+        """Return the reader that a request names, or the one of the server; a stranger can name no folder.
+
+        Raises:
+            UnknownModelError: if no model has this name here.
+            ModelError: if it is broken.
+        """
+        if name is None:
+            return self._reader
+        if name not in self._named:
+            if name == self._reader.model.name:
+                self._named[name] = self._reader.with_options(handwriting=False)
+            elif name in list_models():
+                self._named[name] = Reader.from_options(ReadingOptions(model=name, threads=self._threads))
+            else:
+                raise UnknownModelError(f"No model is called {name!r} here; /api/models lists all.")
+        return self._named[name]
+
+    def _reader_for(self, options: dict[str, Any]) -> Reader:
+        """Return the reader that reads as a request asks; errors as in `_reader_named`."""
+        n_best = options["n_best"]
+        return self._reader_named(options.get("model")).with_options(
+            beam_width=max(options["beam"], n_best), n_best=n_best, guard=options["guard"]
+        )
+
+    def _pages_for(self, options: dict[str, Any]) -> PageReader:
+        """Return what reads pages as a request asks; what finds formulas is loaded when a page comes."""
+        name = options.get("model")
+        if name not in self._pages:
+            self._pages[name] = PageReader(self._reader_named(name), threads=self._threads)
+        return self._pages[name]
 
     def read(self, items: Sequence[Item]) -> list[dict[str, Any]]:
         """Read images; those with the same options go through the network together."""
@@ -81,12 +110,16 @@ class ReadingDesk:
             if looks_like_ink(data):
                 results[index] = self._read_strokes(data, options)
                 continue
-            groups[tuple(options[name] for name in ("beam", "n_best", "guard", "scale"))].append(index)
-        for (beam, n_best, guard, scale), indices in groups.items():
-            reader = self._reader.with_options(beam_width=max(beam, n_best), n_best=n_best, guard=guard)
-            for index, result in zip(
-                indices, self._read_group(reader, [items[index] for index in indices], scale), strict=True
-            ):
+            names = ("model", "beam", "n_best", "guard", "scale")
+            groups[tuple(options.get(name) for name in names)].append(index)
+        for indices in groups.values():
+            group = [items[index] for index in indices]
+            try:
+                reader = self._reader_for(group[0][1])
+                found = self._read_group(reader, group, group[0][1]["scale"])
+            except I2LError as error:  # there is no such model
+                found = [describe_failure(error)] * len(group)
+            for index, result in zip(indices, found, strict=True):
                 results[index] = result
         return results
 
@@ -96,7 +129,7 @@ class ReadingDesk:
             if not data.startswith(b"%PDF"):
                 check_image(data, max_pixels=self._max_pixels)
             with PageFile(data) as file:
-                read = self._pages.read_page_of(file, options["page"], read=options["read"])
+                read = self._pages_for(options).read_page_of(file, options["page"], read=options["read"])
                 if read.error:
                     return {"kind": "not-an-image", "detail": read.error}
                 content = read.to_dict() | {"num_pages": file.num_pages, "picture": None}
@@ -110,15 +143,11 @@ class ReadingDesk:
 
     def _read_strokes(self, data: bytes, options: dict[str, Any]) -> dict[str, Any]:
         """Read one formula that was written by hand."""
-        beam, n_best = options["beam"], options["n_best"]
-        reader = self._reader.with_options(
-            beam_width=max(beam, n_best), n_best=n_best, guard=options["guard"]
-        )
         try:
-            reading = reader.read_strokes(data)
+            reading = self._reader_for(options).read_strokes(data)
         except Exception as error:  # whatever it is, it is said, and the next one is read
             return describe_failure(error)
-        return {"reading": describe_reading(reading, options["formats"]) | {"note": reader.handwriting_note}}
+        return {"reading": describe_reading(reading, options["formats"])}
 
     def _read_group(self, reader: Reader, items: list[Item], scale: float | None) -> list[dict[str, Any]]:
         results: list[dict[str, Any]] = [{} for _ in items]

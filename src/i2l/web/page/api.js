@@ -26,6 +26,10 @@ if (given) {
 }
 export const setToken = (token) => sessionStorage.setItem(TOKEN, token);
 
+let chosen = ""; // the model that reads; by default the server chooses
+export const chooseModel = (name) => { chosen = name; };
+const byModel = () => chosen ? `&model=${encodeURIComponent(chosen)}` : "";
+
 const ask = async (path, options) => (await fetchFrom(path, options)).json();
 
 const fetchFrom = async (path, options = {}) => {
@@ -52,7 +56,7 @@ const pause = (seconds, signal) => new Promise((resolve, reject) => {
 export const readImage = async (image, { signal, onBusy = () => {}, patient = false }) => {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await ask("api/read?n_best=2", { // two: a sure reading comes with others too
+      return await ask(`api/read?n_best=2${byModel()}`, { // two: a sure reading comes with others too
         method: "POST", body: image, signal, headers: { "Content-Type": "application/octet-stream" },
       });
     } catch (error) {
@@ -64,12 +68,12 @@ export const readImage = async (image, { signal, onBusy = () => {}, patient = fa
 };
 
 // Finds the formulas of a page; a PDF comes with the page as it was drawn.
-export const askPage = (file, { page = 1, read = true, signal }) => ask(`api/page?page=${page}&read=${read}`, {
+export const askPage = (file, { page = 1, read = true, signal }) => ask(`api/page?page=${page}&read=${read}${byModel()}`, {
   method: "POST", body: file, signal, headers: { "Content-Type": "application/octet-stream" },
 });
 
 // Reads what was written by hand; `note` of the answer says what the model was taught.
-export const readStrokes = (strokes, { signal }) => ask("api/strokes?n_best=2", {
+export const readStrokes = (strokes, { signal }) => ask(`api/strokes?n_best=2${byModel()}`, {
   method: "POST", body: JSON.stringify({ strokes }), signal, headers: { "Content-Type": "application/json" },
 });
 
@@ -90,8 +94,7 @@ export const listFormats = async () => (await ask("api/formats")).formats;
 
 export const listExamples = () => ask("api/examples");
 
-// Whether the model that reads here was taught handwriting.
-export const readsHandwriting = async () => (await ask("api/models")).models.some((model) => model.loaded && model.handwriting);
+export const listModels = async () => (await ask("api/models")).models;
 
 export const isBack = async () => {
   try {

@@ -1,5 +1,5 @@
 // The page: pictures come in, go to the server, and their readings are shown. One by one, or many in a table.
-import { Away, isBack, listExamples, readImage, readsHandwriting, Refusal, runsHere, setToken, settle } from "./api.js";
+import { Away, chooseModel, isBack, listExamples, listModels, readImage, Refusal, runsHere, setToken, settle } from "./api.js";
 import { Batch } from "./batch.js";
 import { startDemo } from "./demo.js";
 import { byId, icon, make, pause } from "./dom.js";
@@ -125,6 +125,7 @@ const read = async () => {
     if (signal.aborted) return;
     if (leavesMuch(reading) && !asked.whole && await offerPage(asked.file)) return;
     result.show(reading);
+    notify(reading.note ? say("pad.print") : null);
     asked.id = reading.request_id;
     keepFocus();
     if (result.stage.shown) await past.keep(result.stage, reading, { name: asked.name }).catch(() => {});
@@ -251,8 +252,17 @@ const showExamples = async () => {
   view(document.body.dataset.view);
 };
 
-// A model for print reads handwriting wrong: there is no pad for it.
-const offerPad = async () => { byId("write").hidden = !await readsHandwriting(); };
+// Where there are several models the person may choose one. A model for print reads handwriting wrong: there is no pad for it.
+const offerModels = async () => {
+  const models = await listModels();
+  byId("write").hidden = !models.some((model) => model.handwriting);
+  byId("models").hidden = models.length < 2;
+  byId("model").replaceChildren(byId("model").options[0], ...models.map(({ name }) => make("option", { value: name, textContent: name })));
+};
+byId("model").addEventListener("change", ({ target }) => {
+  chooseModel(target.value);
+  if (document.body.dataset.view === "result" && current?.file) read();
+});
 
 // ---- what the person does
 
@@ -348,7 +358,7 @@ byId("language").addEventListener("change", async ({ target }) => {
 
 const begin = async () => {
   try {
-    await Promise.all([showExamples(), loadFormats(), offerPad()]);
+    await Promise.all([showExamples(), loadFormats(), offerModels()]);
   } catch (error) {
     explain(error);
   }
