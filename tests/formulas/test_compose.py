@@ -86,3 +86,23 @@ def test_every_sign_is_canonical_and_draws():
 def test_a_composer_needs_formulas():
     with pytest.raises(ValueError, match="no formulas"):
         Composer([], seed=0)
+
+
+def test_formulas_with_other_letters():
+    """Letters become letters, digits digits and signs signs; words, commands and braces stay as they are."""
+    formulas = [
+        r"\operatorname { s i n } x ^ { 2 } + \alpha y = A B _ { 1 2 }",
+        r"\frac { a } { 3 } \leq C \mathrm { i f } b",
+    ]
+    variants = list(islice(Composer(formulas, seed=1).variants(), 300))
+
+    def kinds(formula: str) -> str:
+        words = re.sub(r"(\\operatorname|\\mathrm) \{ [^}]*\}", "word", formula)
+        words = re.sub(r"\\alpha|\b[a-z]\b", "x", words)
+        words = re.sub(r"\b[A-Z]\b", "X", words)
+        return re.sub(r"=|\\leq", "=", re.sub(r"\d", "1", words))
+
+    assert {kinds(variant) for variant in variants} == {kinds(formula) for formula in formulas}
+    assert not set(variants) & set(formulas)
+    assert len(set(variants)) > 250
+    assert all("s i n" in variant or "i f" in variant for variant in variants)

@@ -136,6 +136,9 @@ def compose(
     count: Annotated[int, typer.Option(help="How many displays to print.", min=1)] = 1000,
     seed: Annotated[int, typer.Option(help="Another seed gives other displays.", min=0)] = 0,
     max_tokens: Annotated[int, typer.Option(help="No display is longer.", min=1)] = 600,
+    letters: Annotated[
+        bool, typer.Option("--letters", help="Print the formulas alone, with other letters and digits.")
+    ] = False,
 ) -> None:
     """Put displays of several lines together from single formulas, so that a model can learn to read them.
 
@@ -159,7 +162,8 @@ def compose(
     if not formulas:
         raise I2LError("There are no formulas to compose displays from.")
     left = count
-    for display in Composer(formulas, seed=seed).displays():
+    composer = Composer(formulas, seed=seed)
+    for display in composer.variants() if letters else composer.displays():
         try:
             canonical = normalize_formula(display)
         except FormulaError:  # a cut through the middle of something

@@ -129,6 +129,46 @@ _SUBSCRIPT_WORDS: Final = _list(
     "max, min, eff, tot, in, out, loc, ext, int, total, kin, pot, ideal, obs, free, left, right, new, old"
 )
 
+_GREEK: Final = frozenset(
+    {
+        r"\alpha",
+        r"\beta",
+        r"\gamma",
+        r"\delta",
+        r"\theta",
+        r"\phi",
+        r"\pi",
+        r"\lambda",
+        r"\mu",
+        r"\sigma",
+        r"\Delta",
+    }
+)
+_SIGNS: Final = BINARIES | {r"\times", r"\div", "/", "=", "<", ">", r"\leq", r"\geq", r"\neq", r"\ne"}
+_STAYS: Final = (0.3, 0.8)  # the chance of a letter or digit, and of a sign, to stay what it is
+_EXCHANGED: Final[tuple[Callable[[str], bool], ...]] = (  # a token becomes another one of its kind
+    lambda token: (len(token) == 1 and token.islower()) or token in _GREEK,
+    lambda token: len(token) == 1 and token.isupper(),
+    lambda token: len(token) == 1 and token.isdigit(),
+    lambda token: token in BINARIES | {r"\times", r"\div", "/"},
+    lambda token: token in _SIGNS - BINARIES - {r"\times", r"\div", "/"},
+)
+
+
+def _fixed_places(tokens: Sequence[str]) -> set[int]:
+    """Find what stands in braces after a command whose argument is a word or a length, not a formula."""
+    fixed: set[int] = set()
+    for place, token in enumerate(tokens):
+        if place not in fixed and (token in _NO_FORMULA or token in commands.MATH_FONTS):
+            depth = 0
+            for end in range(place + 1, len(tokens)):
+                depth += (tokens[end] == "{") - (tokens[end] == "}")
+                fixed.add(end)
+                if depth <= 0:
+                    break
+    return fixed
+
+
 Tokens = Sequence[str]
 Maker = Callable[["Composer"], str]
 
@@ -154,6 +194,30 @@ class Composer:
             if self.chance.random() < 0.05:  # as in a line of text: small operators, limits at their side
                 display = rf"\textstyle {display}"
             yield display
+
+    def variants(self) -> Iterator[str]:
+        """Give formulas of the list with other letters and digits, now and then another sign, without end.
+
+        Letters that are common in the list are taken more often; in half of the formulas a letter becomes
+        the same one everywhere. Words and names of operators stay.
+        """
+        counts = Counter(token for formula in self.formulas for token in formula)
+        kinds = [[token for token in counts if is_kind(token)] for is_kind in _EXCHANGED]
+        pools = {token: (pool, [counts[one] ** 0.6 for one in pool]) for pool in kinds for token in pool}
+        while True:
+            formula = self.chance.choice(self.formulas)
+            same: dict[str, str] | None = {} if self.chance.random() < 0.5 else None
+            fixed = _fixed_places(formula)
+            written = []
+            for place, token in enumerate(formula):
+                if place in fixed or token not in pools or self.chance.random() < _STAYS[token in _SIGNS]:
+                    written.append(token)
+                    continue
+                pool, weights = pools[token]
+                other = self.chance.choices(pool, weights)[0]
+                written.append(other if same is None else same.setdefault(token, other))
+            if written != formula:
+                yield " ".join(written)
 
     # Parts of formulas
 
