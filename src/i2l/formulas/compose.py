@@ -129,29 +129,25 @@ _SUBSCRIPT_WORDS: Final = _list(
     "max, min, eff, tot, in, out, loc, ext, int, total, kin, pot, ideal, obs, free, left, right, new, old"
 )
 
-_GREEK: Final = frozenset(
-    {
-        r"\alpha",
-        r"\beta",
-        r"\gamma",
-        r"\delta",
-        r"\theta",
-        r"\phi",
-        r"\pi",
-        r"\lambda",
-        r"\mu",
-        r"\sigma",
-        r"\Delta",
-    }
-)
-_SIGNS: Final = BINARIES | {r"\times", r"\div", "/", "=", "<", ">", r"\leq", r"\geq", r"\neq", r"\ne"}
+_EXCHANGED_SIGNS: Final = BINARIES | {
+    r"\times",
+    r"\div",
+    "/",
+    "=",
+    "<",
+    ">",
+    r"\leq",
+    r"\geq",
+    r"\neq",
+    r"\ne",
+}
 _STAYS: Final = (0.3, 0.8)  # the chance of a letter or digit, and of a sign, to stay what it is
 _EXCHANGED: Final[tuple[Callable[[str], bool], ...]] = (  # a token becomes another one of its kind
-    lambda token: (len(token) == 1 and token.islower()) or token in _GREEK,
+    lambda token: (len(token) == 1 and token.islower()) or token in commands.GREEK,
     lambda token: len(token) == 1 and token.isupper(),
     lambda token: len(token) == 1 and token.isdigit(),
     lambda token: token in BINARIES | {r"\times", r"\div", "/"},
-    lambda token: token in _SIGNS - BINARIES - {r"\times", r"\div", "/"},
+    lambda token: token in _EXCHANGED_SIGNS - BINARIES - {r"\times", r"\div", "/"},
 )
 
 
@@ -210,7 +206,11 @@ class Composer:
             fixed = _fixed_places(formula)
             written = []
             for place, token in enumerate(formula):
-                if place in fixed or token not in pools or self.chance.random() < _STAYS[token in _SIGNS]:
+                if (
+                    place in fixed
+                    or token not in pools
+                    or self.chance.random() < _STAYS[token in _EXCHANGED_SIGNS]
+                ):
                     written.append(token)
                     continue
                 pool, weights = pools[token]
