@@ -85,6 +85,7 @@ _HERE = {
     " ... ": " ",
     "--max-tokens 8": "--max-tokens 2",
     "--count 60000": "--count 6",
+    "--count 110000": "--count 6",
     "--sweep-samples 200": "--sweep-samples 2",
     "scale=0.5,0.7,1,1.4,2": "scale=0.5",
     "font=computer-modern,times,palatino,stix2,libertinus,euler": "font=euler",
@@ -280,6 +281,7 @@ def _write_inks(folder: Path, formulas: list[str]) -> None:
     for name, inks in (("train", small_inks(3)), ("test2013", [other]), ("test2014", [other])):
         lines = "".join(json.dumps(one.to_dict()) + "\n" for one in inks)
         (folder / f"crohme_{name}.jsonl.xz").write_bytes(lzma.compress(lines.encode()))
+    (folder / "labels.txt").write_text("\n".join(formulas))
     (folder / "formulas.txt.xz").write_bytes(lzma.compress("\n".join(formulas).encode()))
     (folder / "models").mkdir()
     (folder / "models" / "hand").symlink_to(ROOT / "src" / "i2l" / "models" / "pinpoint")
