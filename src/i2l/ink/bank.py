@@ -291,7 +291,7 @@ class _Regrouping:
         """Return all of them."""
         parts: list[str] = []
         while self._next() is not None:
-            parts += self._sequence()
+            parts += _spelled(self._items())
             if self._next() == "}":  # one too many
                 parts.append(self._take())
         return parts
@@ -303,9 +303,6 @@ class _Regrouping:
         self._position += 1
         return self._given[self._position - 1]
 
-    def _sequence(self) -> list[str]:
-        return [token for item in self._items() for token in _spelled(item)]
-
     def _items(self) -> list[_Item]:
         """Read up to a closing brace or bracket that is not opened here, or to the end."""
         items: list[_Item] = []
@@ -314,12 +311,9 @@ class _Regrouping:
             if text in ("_", "^", r"\prime"):
                 self._add_script(items, "^" if text == r"\prime" else text)
             elif text == "{" and before in ("&", r"\\"):
-                items.append(_Item(["{", *self._group(), "}"], {}))
+                items.append(_Item(["{", *_spelled(self._inside()), "}"], {}))
             elif text == "{":
-                self._take()
-                inside = self._items()
-                self._close()
-                items += self._opened(inside)
+                items += self._opened(self._inside())
             else:
                 items.append(_Item(self._sign(), {}))
         return items
@@ -348,7 +342,7 @@ class _Regrouping:
             return [_Item(["{", "}"], {})]
         mark = "^" if following == r"\prime" else following
         if mark in inside[-1].scripts:
-            return [_Item(["{", *(token for item in inside for token in _spelled(item)), "}"], {})]
+            return [_Item(["{", *_spelled(inside), "}"], {})]
         return inside
 
     def _sign(self) -> list[str]:
@@ -356,7 +350,7 @@ class _Regrouping:
         if text in (r"\operatorname", r"\operatorname*") or text.startswith(r"\begin"):
             parts = [text, *self._as_it_is()]
             if text.startswith(r"\begin") and self._next() == "{":
-                parts += ["{", *self._group(), "}"]
+                parts += ["{", *_spelled(self._inside()), "}"]
             return parts
         parts = [text]
         for kind in SIGNATURES.get(text, ""):
@@ -370,18 +364,16 @@ class _Regrouping:
 
     def _argument(self) -> list[str]:
         if self._next() == "{":
-            return self._group()
+            return _spelled(self._inside())
         return self._sign() if self._next() not in (None, "}") else []
 
-    def _group(self) -> list[str]:
+    def _inside(self) -> list[_Item]:
+        """Read a group, and leave its braces out."""
         self._take()
-        inside = self._sequence()
-        self._close()
-        return inside
-
-    def _close(self) -> None:
+        items = self._items()
         if self._next() == "}":
             self._take()
+        return items
 
     def _as_it_is(self) -> list[str]:
         rest = self._given[self._position :]
@@ -390,10 +382,13 @@ class _Regrouping:
         return list(rest[:end])
 
 
-def _spelled(item: _Item) -> list[str]:
-    base = item.base if item.base or not item.scripts else ["{", "}"]
-    marks = [mark for mark in "_^" if mark in item.scripts]
-    return [*base, *(token for mark in marks for token in (mark, "{", *item.scripts[mark], "}"))]
+def _spelled(items: Sequence[_Item]) -> list[str]:
+    parts: list[str] = []
+    for base, scripts in items:
+        parts += base or (["{", "}"] if scripts else [])
+        for mark in sorted(scripts, key="_^".index):
+            parts += [mark, "{", *scripts[mark], "}"]
+    return parts
 
 
 def _end_of_group(tokens: Sequence[str]) -> int:
