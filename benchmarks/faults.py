@@ -283,6 +283,8 @@ def run_tests(copy: Path, chosen: Chosen, log: Path) -> None:
     os.chdir(copy)
     os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
+    sys.dont_write_bytecode = False  # the next fault is in one other file
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     path = [str(copy), str(copy / "src")]
     os.environ |= {"PYTHONPATH": os.pathsep.join(path), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # seconds each
     sys.path = [entry for entry in sys.path if Path(entry or ".").resolve() not in (ROOT, ROOT / "src")]
@@ -348,7 +350,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=list(FOLDERS), choices=FOLDERS)
     parser.add_argument("--map", type=Path, default=MAP, help="what benchmarks.executed has recorded")
-    parser.add_argument("--limit-s", type=float, default=180, help="for the tests of one fault")
+    parser.add_argument("--limit-s", type=float, default=90, help="for the tests of one fault")
     options = parser.parse_args()
     multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOAD)
     known = Executed(options.map)

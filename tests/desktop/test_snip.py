@@ -189,7 +189,7 @@ def test_the_window(x_server, monkeypatch, picture):
     window.root.focus_force()
     window.show()
     assert copied == ["$$x < y$$", "x < y"]
-    # Nothing of Tk is left for the garbage collector, which may run in any thread; Tk refuses all but its own.
+    # Nothing of Tk is left for the garbage collector, which may run in any thread; Tk takes only its own.
     held = [kept for kept in gc.get_objects() if isinstance(kept, (tkinter.Image, tkinter.Variable))]
     assert held == []
 

@@ -87,7 +87,7 @@ class ReadingWindow:
         ).start()
         self.root.after(POLL_MS, self._look)
         self.root.mainloop()
-        # What Tk keeps is let go here: if the garbage collector did it later, in another thread, Tk would raise.
+        # What Tk keeps is let go here: if the garbage collector did it in another thread, Tk would raise.
         self._pictures.clear()
         del self.status
 
