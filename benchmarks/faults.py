@@ -7,7 +7,7 @@
 A fault is one place of the syntax tree changed: `<` for `<=`, `+` for `-`, `and` for `or`, `min` for `max`, a
 number half as large again, `True` for `False`, a `not`, an error or a plain call left out. As many places are
 drawn in each folder. For each the tests run that execute its line, as `benchmarks.executed` has recorded it,
-the fastest first, until one fails, and fails again when it is run once more. A constant of a module or a
+the fastest first, until one fails, fails again, and passes without the fault. A constant of a module or a
 default value is executed by no test: there it is the tests that execute a line with its name. If all of these
 pass, the other tests of the module follow, as far as the time for a fault goes, since a result may have been
 kept from one test for another. Left alone are Triton's kernels, which need a GPU, and texts of messages. Some
@@ -27,6 +27,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -313,25 +314,38 @@ def first_failure(copy: Path, tests: list[str], known: Executed) -> str:
     return failed[0].split(" - ")[0].split(" ", 1)[1] if failed else "tests that do not end"
 
 
-def judge(fault: Fault, copy: Path, known: Executed, *, limit_s: float) -> str:
-    """Put a fault in, run the tests, take it out; give the test that noticed it, or nothing."""
+@contextmanager
+def put_in(fault: Fault, copy: Path) -> Iterator[None]:
+    """Have a fault in the copy for a while."""
     target = copy / fault.path
     source, stat = target.read_bytes(), target.stat()
     target.write_bytes(fault.apply(source))
     # Compiled files are known by size and second: this one must not pass for that of another fault.
     os.utime(target, (stat.st_atime, stat.st_mtime - fault.start - 1))
     try:
-        for tests in batches_of(fault, copy, known, limit_s):
-            noticed = first_failure(copy, tests, known)
-            if noticed in known.tests and not first_failure(copy, [noticed], known):
-                rest = [name for name in tests if name != noticed]  # it was chance, or a loaded machine
-                noticed = first_failure(copy, rest, known) if rest else ""
-            if noticed:
-                return noticed
-        return ""
+        yield
     finally:
         target.write_bytes(source)
         os.utime(target, (stat.st_atime, stat.st_mtime))
+
+
+def judge(fault: Fault, copy: Path, known: Executed, *, limit_s: float) -> str:
+    """Run the tests with a fault and give the one that noticed it, or nothing.
+
+    A test that fails only now and then has not noticed: it must fail twice, and pass without the fault.
+    """
+    for tests in batches_of(fault, copy, known, limit_s):
+        while tests:
+            with put_in(fault, copy):
+                noticed = first_failure(copy, tests, known)
+                if noticed not in tests:  # also that nothing can be loaded, or does not end
+                    again = noticed
+                else:
+                    again = first_failure(copy, [noticed], known)
+            if again and not (noticed in tests and first_failure(copy, [noticed], known)):
+                return noticed
+            tests = tests[tests.index(noticed) + 1 :] if noticed else []
+    return ""
 
 
 def draw(copy: Path, folders: list[str], count: int, seed: int) -> Iterator[Fault]:
