@@ -335,16 +335,19 @@ def judge(fault: Fault, copy: Path, known: Executed, *, limit_s: float) -> str:
     A test that fails only now and then has not noticed: it must fail twice, and pass without the fault.
     """
     for tests in batches_of(fault, copy, known, limit_s):
-        while tests:
+        left = list(tests)
+        while left:
             with put_in(fault, copy):
-                noticed = first_failure(copy, tests, known)
-                if noticed not in tests:  # also that nothing can be loaded, or does not end
-                    again = noticed
-                else:
-                    again = first_failure(copy, [noticed], known)
-            if again and not (noticed in tests and first_failure(copy, [noticed], known)):
-                return noticed
-            tests = tests[tests.index(noticed) + 1 :] if noticed else []
+                noticed = first_failure(copy, left, known)
+                if noticed not in left:  # nothing, or that a module cannot be loaded or that tests do not end
+                    break
+                twice = first_failure(copy, [noticed], known)
+            if twice and not first_failure(copy, [noticed], known):
+                break
+            del left[: left.index(noticed) + 1]
+            noticed = ""
+        if noticed:
+            return noticed
     return ""
 
 
