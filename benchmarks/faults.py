@@ -369,6 +369,7 @@ def main() -> None:
     parser.add_argument("--map", type=Path, default=MAP, help="what benchmarks.executed has recorded")
     parser.add_argument("--limit-s", type=float, default=90, help="for the tests of one fault")
     options = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as in the tests, which come too late for what is loaded
     multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOAD)
     known = Executed(options.map)
     if not known.tests:

@@ -16,7 +16,6 @@ from tests.inference.conftest import (  # noqa: F401 - fixtures
     checkpoint,
     draw_formula,
     ink_of,
-    one_thread,
     shared_folder,
 )
 
