@@ -276,7 +276,7 @@ class Chosen:
             item.add_marker(pytest.mark.timeout(limit_s), append=False)
 
 
-def run_tests(copy: Path, chosen: Chosen, log: Path) -> None:
+def run_tests(copy: Path, chosen: Chosen, log: Path, shared: Path) -> None:
     """Run tests in the copy, in a process that has loaded all but our own modules; exits as pytest does."""
     with log.open("w") as file:
         os.dup2(file.fileno(), 1)
@@ -290,16 +290,29 @@ def run_tests(copy: Path, chosen: Chosen, log: Path) -> None:
     os.environ |= {"PYTHONPATH": os.pathsep.join(path), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # seconds each
     sys.path = [entry for entry in sys.path if Path(entry or ".").resolve() not in (ROOT, ROOT / "src")]
     sys.path[:0] = path
+    # Models that tests share are made once for all processes of a run, and this is one of them.
+    os.environ["PYTEST_XDIST_WORKER"] = "one of several"
     options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "pytest_timeout", "--rootdir", str(copy)]
+    options += ["--basetemp", str(shared / "own")]
     files = dict.fromkeys(name.split("::")[0] for name in chosen.tests)
     os._exit(pytest.main([*options, *files], plugins=[chosen]))
 
 
-def first_failure(copy: Path, tests: list[str], known: Executed) -> str:
-    """Run tests in the copy until one fails, and give its name, or nothing."""
+def first_failure(copy: Path, tests: list[str], known: Executed, *, shared: Path) -> str:
+    """Run tests in the copy until one fails, and give its name, or nothing.
+
+    Args:
+        copy: of the repository.
+        tests: their names.
+        known: how long each takes.
+        shared: the folder for what one run leaves to the next.
+    """
     log = copy / "log.txt"
+    shared.mkdir(exist_ok=True)
     chosen = Chosen({name: known.tests[name].seconds for name in tests})
-    process = multiprocessing.get_context("forkserver").Process(target=run_tests, args=(copy, chosen, log))
+    process = multiprocessing.get_context("forkserver").Process(
+        target=run_tests, args=(copy, chosen, log, shared)
+    )
     process.start()
     process.join(120 + 10 * sum(chosen.tests.values()))
     if process.is_alive():
@@ -334,15 +347,17 @@ def judge(fault: Fault, copy: Path, known: Executed, *, limit_s: float) -> str:
 
     A test that fails only now and then has not noticed: it must fail twice, and pass without the fault.
     """
+    faulty, sound = copy.parent / "faulty", copy.parent / "sound"
+    shutil.rmtree(faulty, ignore_errors=True)
     for tests in batches_of(fault, copy, known, limit_s):
         left = list(tests)
         while left:
             with put_in(fault, copy):
-                noticed = first_failure(copy, left, known)
+                noticed = first_failure(copy, left, known, shared=faulty)
                 if noticed not in left:  # nothing, or that a module cannot be loaded or that tests do not end
                     break
-                twice = first_failure(copy, [noticed], known)
-            if twice and not first_failure(copy, [noticed], known):
+                twice = first_failure(copy, [noticed], known, shared=faulty)
+            if twice and not first_failure(copy, [noticed], known, shared=sound):
                 break
             del left[: left.index(noticed) + 1]
             noticed = ""
