@@ -260,6 +260,17 @@ def test_motion_smears_along_its_direction_and_nowhere_else(length_px):
     assert spread == pytest.approx(length_px**2 / 12 + 1 / 6, abs=0.06)
 
 
+def test_a_thousand_photographs_keep_few_kernels():
+    """Blurs are told apart by tenths of a pixel, so that the kernels of a long build take no memory."""
+    photos = [photo_style(seed).photo for seed in range(0, 60_000, 20)]
+    streaks = {
+        id(one) for photo in photos for one in camera._lens(replace(photo, defocus_px=0, motion_deg=30))
+    }
+    discs = {id(one) for photo in photos for one in camera._lens(replace(photo, motion_px=0))}
+    assert 20 < len(streaks) <= 10 * camera._MAX_MOTION_PX
+    assert 10 < len(discs) <= 10 * camera._MAX_RADIUS_PX
+
+
 def test_a_ruled_line_starts_at_its_pixel():
     sheet = camera._Sheet(np.full((4, 4), 255, np.uint8), (2, 2), (20, 30), em_px=20.0)
     sheet.draw_line(column=0)
