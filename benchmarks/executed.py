@@ -37,7 +37,6 @@ parallel = true
 include = {root}/src/i2l/*
 context = ${{EXECUTED_BY-}}
 concurrency = thread,multiprocessing
-sigterm = true
 disable_warnings = no-data-collected, module-not-imported, module-not-measured, already-imported,
     trace-changed, no-ctracer, dynamic-conflict, couldnt-parse
 """

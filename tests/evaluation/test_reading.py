@@ -1,5 +1,6 @@
 """A model tried on samples: batches change nothing, what does not fit is said, hashes tell models apart."""
 
+import io
 import json
 from dataclasses import replace
 
@@ -14,7 +15,15 @@ from i2l.config import ObjectiveConfig, TrainConfig
 from i2l.dataset.sources import text_sources
 from i2l.errors import I2LError
 from i2l.evaluation.compare import EvaluationOptions, PairsError
-from i2l.evaluation.judge import PAPER_READING, BatchReader, ReadingLog, find_pictures, load_split, try_model
+from i2l.evaluation.judge import (
+    PAPER_READING,
+    BatchReader,
+    ReadingLog,
+    find_pictures,
+    gallery_inputs,
+    load_split,
+    try_model,
+)
 from i2l.evaluation.results import save_results
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.reader import Reader
@@ -172,6 +181,15 @@ def test_trial_on_a_folder(checkpoint, tmp_path):
         "broken.png",
         "nowhere.png",
     ]
+
+
+def test_a_report_shows_large_pictures_small(tmp_path):
+    Image.new("L", (4000, 1200), 255).save(tmp_path / "scan.png")
+    (tmp_path / "broken.png").write_bytes(b"no image")
+    shown, nothing = gallery_inputs([tmp_path / "scan.png", tmp_path / "broken.png"], [None, None])
+    with Image.open(io.BytesIO(shown)) as picture:
+        assert picture.size == (1333, 400)
+    assert nothing == b""
 
 
 def test_labels_must_name_pictures(tmp_path):
