@@ -8,11 +8,11 @@ A fault is one place of the syntax tree changed: `<` for `<=`, `+` for `-`, `and
 number half as large again, `True` for `False`, a `not`, an error or a plain call left out. As many places are
 drawn in each folder. For each the tests run that execute its line, as `benchmarks.executed` has recorded it,
 the fastest first, until one fails, fails again, and passes without the fault. A constant of a module or a
-default value is executed by no test: there it is the tests that execute a line with its name. If all of these
-pass, the other tests of the module follow, as far as the time for a fault goes, since a result may have been
-kept from one test for another. Left alone are Triton's kernels, which need a GPU, and texts of messages. Some
-faults change nothing that a person could see (how often progress is shown, a few seconds more of patience):
-read the list of what survives before you count.
+default value is executed by no test: there it is the tests that execute a line with its name. Where there are
+none at all, it is the tests that execute or name the module, as far as the time for a fault goes. Left alone
+are Triton's kernels, which need a GPU, and texts of messages. Some faults change nothing that a person could
+see (how often progress is shown, a few seconds more of patience): read the list of what survives before you
+count.
 """
 
 import argparse
@@ -227,37 +227,36 @@ def _defined(statement: ast.stmt) -> list[str]:
     return []
 
 
-def tests_of(fault: Fault, copy: Path, known: Executed) -> tuple[list[str], list[str]]:
-    """Give the tests that must notice a fault if any does, and those that might; fastest first."""
+def tests_of(fault: Fault, copy: Path, known: Executed) -> list[str]:
+    """Give the tests that may notice a fault, those of files that name its module first, then the fastest."""
     path, source = str(fault.path), known.sources[str(fault.path)]
-    lines, names = statement_of(fault, source)
-    if lines & lines_of_functions(source):
-        surely = known.of_lines(path, lines)
-    else:  # runs when the module is loaded
-        surely = list(dict.fromkeys(test for name in names for test in known.of_word(name)))
-    might = known.of_lines(path, lines_of_functions(source))
     _, _, folder, *rest = fault.path.with_suffix("").parts  # src, i2l, and the folder
     naming = {
         str(file.relative_to(copy))
         for file in (copy / "tests").rglob("test_*.py")
         if f"{folder}.{'.'.join(rest)}" in file.read_text() or f"test_{rest[-1]}" in file.name
     }
-    might += [name for name, test in known.tests.items() if test.passed and name.split("::")[0] in naming]
-    surely.sort(key=lambda name: name.split("::")[0] not in naming)
-    return surely, [name for name in dict.fromkeys(might) if name not in set(surely)]
+    lines, names = statement_of(fault, source)
+    if lines & lines_of_functions(source):
+        tests = known.of_lines(path, lines)
+    else:  # runs when the module is loaded
+        tests = list(dict.fromkeys(test for name in names for test in known.of_word(name)))
+    if not tests:
+        tests = known.of_lines(path, lines_of_functions(source))
+        tests += [name for name, test in known.tests.items() if test.passed and name.split("::")[0] in naming]
+    return sorted(dict.fromkeys(tests), key=lambda name: name.split("::")[0] not in naming)
 
 
 def batches_of(fault: Fault, copy: Path, known: Executed, limit_s: float) -> Iterator[list[str]]:
     """Give the tests to run for a fault in some portions, small ones first, of limited time in all."""
-    left = limit_s
-    for tests in tests_of(fault, copy, known):
-        for size in (12, 100, len(tests)):
-            batch = []
-            while tests and len(batch) < size and known.tests[tests[0]].seconds <= left:
-                left -= known.tests[tests[0]].seconds
-                batch.append(tests.pop(0))
-            if batch:
-                yield batch
+    left, tests = limit_s, []
+    for name in tests_of(fault, copy, known):
+        if known.tests[name].seconds <= left:
+            left -= known.tests[name].seconds
+            tests.append(name)
+    for batch in (tests[:12], tests[12:100], tests[100:]):
+        if batch:
+            yield batch
 
 
 class Chosen:

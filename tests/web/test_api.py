@@ -301,6 +301,7 @@ def test_the_description_has_examples(client):
         "multipart/form-data",
         "image/png",
     }
+    assert schema["paths"]["/api/read"]["post"]["requestBody"]["required"], "there is nothing to read without"
     assert schema["components"]["schemas"]["ReadingModel"]["examples"]
     assert schema["components"]["schemas"]["ProblemModel"]["examples"]
     assert client.get("/docs").text.startswith("<!doctype html>")
