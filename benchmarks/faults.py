@@ -39,17 +39,11 @@ FOLDERS = (
     *("formulas", "formats", "extraction", "rendering", "images", "ink", "dataset", "model", "training"),
     *("inference", "evaluation", "explain", "pages", "web", "desktop", "cli"),
 )
-# Loaded once for all runs; not hypothesis, whose assertions pytest wants to see loaded by itself.
+# Loaded once for all runs, as far as it is there.
 PRELOAD = [
-    "torch",
-    "numpy",
-    "PIL.Image",
-    "onnxruntime",
-    "pyarrow.parquet",
-    "rich",
-    "typer",
-    "fastapi",
-    "pytest",
+    *("torch", "numpy", "PIL.Image", "PIL.ImageFont", "onnxruntime", "pyarrow.parquet", "typer.testing"),
+    *("hypothesis.extra.numpy", "scipy.optimize", "scipy.ndimage", "rapidfuzz", "sacrebleu", "jinja2"),
+    *("fastapi", "httpx2", "uvicorn", "playwright.sync_api", "pypdfium2", "onnx", "filelock", "pytest"),
 ]
 NOTHING_FAILED = (0, 5)  # of pytest: all passed, no tests
 COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
@@ -292,7 +286,7 @@ def run_tests(copy: Path, chosen: Chosen, log: Path, shared: Path) -> None:
     # Models that tests share are made once for all processes of a run, and this is one of them.
     os.environ["PYTEST_XDIST_WORKER"] = "one of several"
     options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "pytest_timeout", "--rootdir", str(copy)]
-    options += ["--basetemp", str(shared / "own")]
+    options += ["--basetemp", str(shared / "own"), "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     files = dict.fromkeys(name.split("::")[0] for name in chosen.tests)
     os._exit(pytest.main([*options, *files], plugins=[chosen]))
 
