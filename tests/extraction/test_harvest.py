@@ -102,6 +102,14 @@ def test_what_is_left_out_says_why():
     assert [verdict.message for verdict in verdicts if verdict.verdict == "undefined-command"] == [r"\who"]
 
 
+def test_after_fifty_formulas_that_never_end_a_document_is_left():
+    """Each takes all the time that a macro may take."""
+    endless = r"\documentclass{a}\def\a{\a\a}" + r"\[\a\]" * 60 + r"\[ x \]"
+    formulas, verdicts = found_in({"a.tex": endless.encode()})
+    assert [verdict.verdict for verdict in verdicts] == ["macro-never-ends"] * 50 + ["given-up"]
+    assert formulas == []
+
+
 @pytest.mark.parametrize(
     "command",
     [r"\input two", r"\input{two.tex}", r"\include{two}", r"\import{./}{two}", r"\subimport{}{two}"],
