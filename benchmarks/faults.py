@@ -246,7 +246,7 @@ def batches_of(fault: Fault, copy: Path, known: Executed, limit_s: float) -> Ite
     """Give the tests to run for a fault in some portions, small ones first, of limited time in all."""
     left, tests = limit_s, []
     for name in tests_of(fault, copy, known):
-        if known.tests[name].seconds <= left:
+        if known.tests[name].seconds <= left or not tests:
             left -= known.tests[name].seconds
             tests.append(name)
     for batch in (tests[:12], tests[12:100], tests[100:]):

@@ -26,7 +26,15 @@ from i2l.pages.corpus import compose_document, draw_look
 from i2l.pages.document import MAX_PAGES, PageError, PageFile, straighten
 from i2l.pages.find import DETECTOR_FILE, DETECTOR_FOLDER, DISPLAYED, INLINE, NUMBER, Found, reading_order
 from i2l.pages.output import print_pages
-from i2l.pages.reader import PageFormula, PageReader, PageReading, choose_pages, read_tasks
+from i2l.pages.reader import (
+    PageFormula,
+    PageReader,
+    PageReading,
+    PageTask,
+    _save_picture,
+    choose_pages,
+    read_tasks,
+)
 
 needs_tex = pytest.mark.tex
 
@@ -388,6 +396,16 @@ def test_reading_a_page_as_one_formula_tells_about_pages(tmp_path):
         check=False,
     )
     assert "i2l page" in done.stderr
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "1"])
+def test_the_picture_of_a_page_is_kept_to_be_looked_at(tmp_path, mode):
+    Image.new(mode, (2800, 1000)).save(tmp_path / "scan.png")
+    task = PageTask(tmp_path / "scan.png", 1, None, tmp_path / "page.webp")
+    with PageFile(task.file) as file:
+        _save_picture(file, task)
+    with Image.open(tmp_path / "page.webp") as kept:
+        assert (kept.format, kept.size) == ("WEBP", (1400, 500))
 
 
 @pytest.mark.parametrize(
