@@ -1,14 +1,18 @@
 """Do the tests bite? Put small faults into a copy of the code, one at a time, and see which no test notices.
 
+    for part in tests/*/; do python -m benchmarks.executed $part; done
     python -m benchmarks.faults --seed 1 --count 100
-    python -m benchmarks.faults --seed 1 --count 20 --only formulas -m ''
+    python -m benchmarks.faults --seed 1 --count 20 --only formulas
 
 A fault is one place of the syntax tree changed: `<` for `<=`, `+` for `-`, `and` for `or`, `min` for `max`, a
 number half as large again, `True` for `False`, a `not`, an error or a plain call left out. As many places are
-drawn in each folder, and for each the tests of its folder run until one fails, those that name its module
-first. Left alone are Triton's kernels, which need a GPU, and texts of messages. Some faults change nothing
-that a person could see (how often progress is shown, a few seconds more of patience): read the list of what
-survives before you count.
+drawn in each folder. For each the tests run that execute its line, as `benchmarks.executed` has recorded it,
+the fastest first, until one fails, fails again, and passes without the fault. A constant of a module or a
+default value is executed by no test: there it is the tests that execute a line with its name. Where there are
+none at all, it is the tests that execute or name the module, as far as the time for a fault goes. Left alone
+are Triton's kernels, which need a GPU, and texts of messages. Some faults change nothing that a person could
+see (how often progress is shown, a few seconds more of patience): read the list of what survives before you
+count.
 """
 
 import argparse
@@ -16,7 +20,6 @@ import ast
 import multiprocessing
 import os
 import random
-import re
 import shutil
 import signal
 import sys
@@ -24,19 +27,25 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+import pytest
+
+from benchmarks.executed import MAP, ROOT, Executed, lines_of_functions
+
 FOLDERS = (
-    *("formulas", "formats", "extraction", "rendering", "images", "dataset", "model", "training"),
-    *("inference", "evaluation", "explain", "web", "desktop", "cli"),
+    *("formulas", "formats", "extraction", "rendering", "images", "ink", "dataset", "model", "training"),
+    *("inference", "evaluation", "explain", "pages", "web", "desktop", "cli"),
 )
-# Loaded once for all runs; not hypothesis, whose assertions pytest wants to see loaded by itself.
-PRELOAD = ["torch", "numpy", "PIL.Image", "onnxruntime", "pyarrow.parquet", "rich", "typer"]
-TAKES_LONG = re.compile(
-    r"hypothesis|mark\.tex|subprocess|checkpoint|start_server|browser"
-)  # seconds, not less
+# Loaded once for all runs, as far as it is there.
+PRELOAD = [
+    *("torch", "numpy", "PIL.Image", "PIL.ImageFont", "onnxruntime", "pyarrow.parquet", "typer.testing"),
+    *("hypothesis.extra.numpy", "scipy.optimize", "scipy.ndimage", "rapidfuzz", "sacrebleu", "jinja2"),
+    *("fastapi", "httpx2", "uvicorn", "playwright.sync_api", "pypdfium2", "onnx", "filelock", "pytest"),
+]
+LATER = ("evaluation", "explain", "pages", "web", "desktop", "cli")  # have no part in making a model
 NOTHING_FAILED = (0, 5)  # of pytest: all passed, no tests
 COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Lt: ("<", "<="),
@@ -186,62 +195,171 @@ def find_faults(copy: Path, folder: str) -> list[Fault]:
     return faults
 
 
-def tests_of(fault: Fault, copy: Path, *, quick: bool) -> list[str]:
-    """Give the test files that name a fault's module or are of its folder, quick ones first."""
+def statement_of(fault: Fault, source: str) -> tuple[set[int], list[str]]:
+    """Give the lines of the statement that has a fault, and the names that it defines.
+
+    Of a statement with a body it is the part before the body.
+    """
+    lines: set[int] = {fault.line}
+    names: list[str] = []
+    for node in ast.walk(ast.parse(source)):  # from the outside inwards, so the innermost comes last
+        if isinstance(node, ast.stmt):
+            last = node.end_lineno or node.lineno
+            body = getattr(node, "body", None)
+            if body:
+                last = max(node.lineno, body[0].lineno - 1)
+            if node.lineno <= fault.line <= last:
+                lines, names = set(range(node.lineno, last + 1)), _defined(node)
+    return lines, names
+
+
+def _defined(statement: ast.stmt) -> list[str]:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [statement.name]
+    if isinstance(statement, ast.Assign | ast.AnnAssign):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        return [node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
+    return []
+
+
+def tests_of(fault: Fault, copy: Path, known: Executed) -> list[str]:
+    """Give the tests that may notice a fault, those of files that name its module first, then the fastest."""
+    path, source = str(fault.path), known.sources[str(fault.path)]
     _, _, folder, *rest = fault.path.with_suffix("").parts  # src, i2l, and the folder
-    name = ".".join(rest)
-    texts = {path: path.read_text() for path in sorted((copy / "tests").rglob("test_*.py"))}
-    takes_long = {path for path, text in texts.items() if TAKES_LONG.search(text)}
-    named = [path for path in texts if f"{folder}.{name}" in texts[path] or f"test_{rest[-1]}" in path.name]
-    own = [path for path in texts if path.parent.name == folder]
-    chosen = sorted(dict.fromkeys([*named, *own]), key=lambda path: path in takes_long)
-    return [str(path.relative_to(copy)) for path in chosen if not (quick and path in takes_long)]
+    naming = {
+        str(file.relative_to(copy))
+        for file in (copy / "tests").rglob("test_*.py")
+        if f"{folder}.{'.'.join(rest)}" in file.read_text() or f"test_{rest[-1]}" in file.name
+    }
+    lines, names = statement_of(fault, source)
+    if lines & lines_of_functions(source):
+        tests = known.of_lines(path, lines)
+    else:  # runs when the module is loaded
+        tests = list(dict.fromkeys(test for name in names for test in known.of_word(name)))
+    if not tests:
+        tests = known.of_lines(path, lines_of_functions(source))
+        tests += [name for name, test in known.tests.items() if test.passed and name.split("::")[0] in naming]
+    return sorted(dict.fromkeys(tests), key=lambda name: name.split("::")[0] not in naming)
 
 
-def run_tests(copy: Path, tests: list[str], marked: str, log: Path) -> None:
+def batches_of(fault: Fault, copy: Path, known: Executed, limit_s: float) -> Iterator[list[str]]:
+    """Give the tests to run for a fault in some portions, small ones first, of limited time in all."""
+    left, tests = limit_s, []
+    for name in tests_of(fault, copy, known):
+        if known.tests[name].seconds <= left or not tests:
+            left -= known.tests[name].seconds
+            tests.append(name)
+    for batch in (tests[:12], tests[12:100], tests[100:]):
+        if batch:
+            yield batch
+
+
+class Chosen:
+    """The plugin of pytest that runs the chosen tests and no others, in their order."""
+
+    def __init__(self, tests: dict[str, float]) -> None:
+        self.tests = tests  # with their seconds
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Keep what was chosen, with a limit of time by which a fault that never ends is noticed."""
+        place = {name: number for number, name in enumerate(self.tests)}
+        items[:] = [item for item in items if item.nodeid in place]
+        items.sort(key=lambda item: place[item.nodeid])
+        for item in items:
+            limit_s = max(60.0, 10 * self.tests[item.nodeid])
+            item.add_marker(pytest.mark.timeout(limit_s), append=False)
+
+
+def run_tests(copy: Path, chosen: Chosen, log: Path, shared: Path) -> None:
     """Run tests in the copy, in a process that has loaded all but our own modules; exits as pytest does."""
-    import pytest
-
     with log.open("w") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     os.chdir(copy)
     os.setpgid(0, 0)
-    os.environ |= {
-        "PYTHONPATH": str(copy / "src"),
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-    }  # they take seconds
-    sys.path[:0] = [str(copy), str(copy / "src")]
-    sys.path = [entry for entry in sys.path if entry != str(ROOT)]
-    chosen = ["-m", marked] if marked else []
-    options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "pytest_timeout", "--timeout", "600"]
-    os._exit(pytest.main([*options, *chosen, *tests]))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
+    sys.dont_write_bytecode = False  # the next fault is in one other file
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    path = [str(copy), str(copy / "src")]
+    os.environ |= {"PYTHONPATH": os.pathsep.join(path), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # seconds each
+    sys.path = [entry for entry in sys.path if Path(entry or ".").resolve() not in (ROOT, ROOT / "src")]
+    sys.path[:0] = path
+    # Models that tests share are made once for all processes of a run, and this is one of them.
+    os.environ["PYTEST_XDIST_WORKER"] = "one of several"
+    options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "pytest_timeout", "--rootdir", str(copy)]
+    options += ["--basetemp", str(shared / "own"), "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    files = dict.fromkeys(name.split("::")[0] for name in chosen.tests)
+    os._exit(pytest.main([*options, *files], plugins=[chosen]))
 
 
-def judge(fault: Fault, copy: Path, *, marked: str, quick: bool, limit_s: float) -> str:
-    """Put a fault in, run the tests, take it out; give the test that noticed it, or nothing."""
-    tests = tests_of(fault, copy, quick=quick)
-    if not tests:  # pytest would run all there are
-        return ""
-    target, log = copy / fault.path, copy / "log.txt"
-    source = target.read_bytes()
-    target.write_bytes(fault.apply(source))
+def first_failure(copy: Path, tests: list[str], known: Executed, *, shared: Path) -> str:
+    """Run tests in the copy until one fails, and give its name, or nothing.
+
+    Args:
+        copy: of the repository.
+        tests: their names.
+        known: how long each takes.
+        shared: the folder for what one run leaves to the next.
+    """
+    log = copy / "log.txt"
+    shared.mkdir(exist_ok=True)
+    chosen = Chosen({name: known.tests[name].seconds for name in tests})
     process = multiprocessing.get_context("forkserver").Process(
-        target=run_tests, args=(copy, tests, marked, log)
+        target=run_tests, args=(copy, chosen, log, shared)
     )
     process.start()
-    process.join(limit_s)
+    process.join(120 + 10 * sum(chosen.tests.values()))
     if process.is_alive():
         os.killpg(process.pid or 0, signal.SIGKILL)
         process.join()
-    target.write_bytes(source)
     if process.exitcode in NOTHING_FAILED:
         return ""
     said = log.read_text(errors="replace")
     failed = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
     if not failed and process.exitcode != -signal.SIGKILL:
-        raise RuntimeError(f"pytest itself failed: {said[-2000:]}")
-    return failed[0] if failed else "tests that do not end"
+        return f"pytest, which failed itself: {said[-300:]!r}"
+    return failed[0].split(" - ")[0].split(" ", 1)[1] if failed else "tests that do not end"
+
+
+@contextmanager
+def put_in(fault: Fault, copy: Path) -> Iterator[None]:
+    """Have a fault in the copy for a while."""
+    target = copy / fault.path
+    source, stat = target.read_bytes(), target.stat()
+    target.write_bytes(fault.apply(source))
+    # Compiled files are known by size and second: this one must not pass for that of another fault.
+    os.utime(target, (stat.st_atime, stat.st_mtime - fault.start - 1))
+    try:
+        yield
+    finally:
+        target.write_bytes(source)
+        os.utime(target, (stat.st_atime, stat.st_mtime))
+
+
+def judge(fault: Fault, copy: Path, known: Executed, *, limit_s: float) -> str:
+    """Run the tests with a fault and give the one that noticed it, or nothing.
+
+    A test that fails only now and then has not noticed: it must fail twice, and pass without the fault.
+    """
+    faulty, sound = copy.parent / "faulty", copy.parent / "sound"
+    shutil.rmtree(faulty, ignore_errors=True)
+    if fault.path.parts[2] in LATER:
+        faulty = sound
+    for tests in batches_of(fault, copy, known, limit_s):
+        left = list(tests)
+        while left:
+            with put_in(fault, copy):
+                noticed = first_failure(copy, left, known, shared=faulty)
+                if noticed not in left:  # nothing, or that a module cannot be loaded or that tests do not end
+                    break
+                twice = first_failure(copy, [noticed], known, shared=faulty)
+            if twice and not first_failure(copy, [noticed], known, shared=sound):
+                break
+            del left[: left.index(noticed) + 1]
+            noticed = ""
+        if noticed:
+            return noticed
+    return ""
 
 
 def draw(copy: Path, folders: list[str], count: int, seed: int) -> Iterator[Fault]:
@@ -259,11 +377,14 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=list(FOLDERS), choices=FOLDERS)
-    parser.add_argument("-m", default="not slow", help="which tests, as pytest takes it; '' for all")
-    parser.add_argument("--quick", action="store_true", help="only test files that take no seconds")
-    parser.add_argument("--limit-s", type=float, default=900, help="for the tests of one fault")
+    parser.add_argument("--map", type=Path, default=MAP, help="what benchmarks.executed has recorded")
+    parser.add_argument("--limit-s", type=float, default=90, help="for the tests of one fault")
     options = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as in the tests, which come too late for what is loaded
     multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOAD)
+    known = Executed(options.map)
+    if not known.tests:
+        parser.error(f"no tests are known in {options.map}: run benchmarks.executed first")
     outcomes: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as temporary:
         copy = Path(temporary) / "copy"
@@ -272,11 +393,7 @@ def main() -> None:
         )
         for fault in draw(copy, options.only, options.count, options.seed):
             started = time.perf_counter()
-            noticed = ""
-            for quick in (True,) if options.quick else (True, False):
-                noticed = noticed or judge(
-                    fault, copy, marked=options.m, quick=quick, limit_s=options.limit_s
-                )
+            noticed = judge(fault, copy, known, limit_s=options.limit_s)
             outcomes["noticed" if noticed else "survived"] += 1
             old = (copy / fault.path).read_bytes()[fault.start : fault.end].decode()
             verdict = f"noticed by {noticed}" if noticed else "SURVIVED"

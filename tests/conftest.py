@@ -1,9 +1,14 @@
-"""A real browser for the tests of pages: one for all, since Playwright runs once in a process."""
+"""What all tests share: one thread a process, and a browser, since Playwright runs once in a process."""
 
 import asyncio
+import os
 import shutil
 
 import pytest
+
+# Tests multiply small matrices, in a process for each processor: more threads would wait for each other. Set
+# before torch is loaded, and for all that is started.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(autouse=True)

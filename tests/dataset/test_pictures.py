@@ -15,7 +15,7 @@ from i2l.dataset import shards, stages
 from i2l.dataset.build import BuildOptions, EngineOptions, build_dataset
 from i2l.dataset.format import DatasetReader
 from i2l.dataset.model_view import open_split
-from i2l.dataset.sources import InputError, picture_sources, text_sources
+from i2l.dataset.sources import InputError, picture_sources, pictures_sha256, text_sources
 from i2l.dataset.verdicts import VERDICT_KINDS
 from i2l.dataset.work import BuildError
 from i2l.images.prepare import prepare_image
@@ -31,6 +31,19 @@ def draw(text, *, ink=(20, 40, 160), paper=(250, 245, 230), size=60):
     image = Image.new("RGB", (40 * len(text), 140), paper)
     ImageDraw.Draw(image).text((30, 30), text, fill=ink, font=ImageFont.load_default(size))
     return image
+
+
+def test_a_plan_knows_the_pictures_by_their_bytes(tmp_path):
+    """Else a build would go on, or be taken for done, with other pictures under the same names."""
+    (tmp_path / "labels.tsv").write_text("one.png\tx\ngone.png\ty\n")
+    (tmp_path / "one.png").write_bytes(b"one")
+    (source,) = picture_sources([tmp_path], [tmp_path / "labels.tsv"])
+    before = pictures_sha256(source)
+    assert before == pictures_sha256(source)
+    (tmp_path / "one.png").write_bytes(b"two")
+    assert pictures_sha256(source) not in (None, before)
+    (rendered,) = text_sources([tmp_path / "labels.tsv"])
+    assert pictures_sha256(rendered) is None
 
 
 @pytest.fixture

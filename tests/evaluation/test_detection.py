@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from i2l.evaluation.detection import Symbol, detect_symbols, find_symbols
+from i2l.evaluation.detection import Symbol, _centres, detect_symbols, find_symbols
 from i2l.formulas.normalize import normalize_formula
 from i2l.rendering.render import render_formulas
 
@@ -103,6 +103,11 @@ def test_the_same_picture_in_another_order_is_found():
     target = [*row("ab"), *row("1", left=40, top=-8, height=10), *row("2", left=40, top=8, height=10)]
     prediction = [target[0], target[1], target[3], target[2]]
     assert found(target, prediction) == (4, 1.0)
+
+
+def test_symbols_are_compared_at_their_middles():
+    """However wide they are: a rule that is longer on one side has moved."""
+    assert _centres([Symbol("-", (0, 10, 40, 30), True)], [0]).tolist() == [[20, 20]]
 
 
 def test_an_equal_symbol_elsewhere_is_not_found():

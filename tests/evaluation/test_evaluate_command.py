@@ -25,6 +25,22 @@ def run(tmp_path, monkeypatch):
     return run_command
 
 
+def test_what_was_written_is_named_as_it_is_called(run, tmp_path):
+    """Brackets in a name are no markup."""
+    (tmp_path / "predictions.txt").write_text("\n".join(TARGETS))
+    files = (
+        "--predictions",
+        "predictions.txt",
+        "--references",
+        "targets.txt",
+        "--text-only",
+        "--rounds",
+        "10",
+    )
+    done = run(*files, "--out", "[bold]out")
+    assert "Written: [bold]out/results.json" in done.output
+
+
 def test_prediction_files(run, tmp_path):
     lines = [*TARGETS[:25], "", "x + y", r"\frac { a", *TARGETS[28:], "z", "too many"]
     (tmp_path / "predictions.txt").write_text("\n".join(lines))

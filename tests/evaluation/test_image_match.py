@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from i2l.evaluation.visual import _edit_script, match_images
+from i2l.evaluation.visual import PixelDifference, _edit_script, find_difference, match_images
 from tests.evaluation.matcher_definition import match_by_definition
 
 WHITE, BLACK = 255, 0
@@ -136,6 +136,19 @@ def test_lower_image_is_padded_below():
     moved = match_images(target, np.concatenate([blank(7, target.shape[1]), target]))
     assert not moved.im2markup
     assert not moved.tolerant
+
+
+@pytest.mark.parametrize("down", [-9, -1, 0, 3, 20])
+def test_the_same_ink_further_up_or_down_differs_nowhere(down):
+    """Under the shift that is found."""
+    ink = np.random.default_rng(0).integers(0, 2, (12, 30)).astype(np.uint8) * 255
+    target, prediction = (np.full((60, 30), 255, np.uint8) for _ in range(2))
+    target[10:22] = ink
+    prediction[10 + down : 22 + down] = ink
+    assert find_difference(target, prediction) == PixelDifference(-down, [])
+    prediction[10 + down : 22 + down, 7] ^= 255
+    ((start, end, *_),) = find_difference(target, prediction).blocks
+    assert (start, end) == (7, 8)
 
 
 def test_blank_images():

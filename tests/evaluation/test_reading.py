@@ -1,5 +1,6 @@
 """A model tried on samples: batches change nothing, what does not fit is said, hashes tell models apart."""
 
+import io
 import json
 from dataclasses import replace
 
@@ -14,7 +15,15 @@ from i2l.config import ObjectiveConfig, TrainConfig
 from i2l.dataset.sources import text_sources
 from i2l.errors import I2LError
 from i2l.evaluation.compare import EvaluationOptions, PairsError
-from i2l.evaluation.judge import PAPER_READING, BatchReader, ReadingLog, find_pictures, load_split, try_model
+from i2l.evaluation.judge import (
+    PAPER_READING,
+    BatchReader,
+    ReadingLog,
+    find_pictures,
+    gallery_inputs,
+    load_split,
+    try_model,
+)
 from i2l.evaluation.results import save_results
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.reader import Reader
@@ -23,6 +32,7 @@ from i2l.model.calstm.network import Recognizer
 from i2l.model.checkpoint import save_checkpoint
 
 TOKENS = ["x", "+", "=", *"abcdef"]
+SHORT = replace(PAPER_READING, max_tokens=40, device="cpu")  # a network that was not trained never ends
 CONFIG = CalstmConfig(
     height_px=64,
     width_px=96,
@@ -71,12 +81,8 @@ def random_images(num_images):
 def test_batches_change_no_reading(checkpoint):
     path = checkpoint(Vocabulary.from_formula_tokens(TOKENS))
     images = random_images(7)
-    singly = BatchReader(replace(PAPER_READING, model=path, beam_width=2, batch_size=1, device="cpu")).read(
-        images
-    )
-    together = BatchReader(replace(PAPER_READING, model=path, beam_width=2, batch_size=4, device="cpu")).read(
-        images
-    )
+    singly = BatchReader(replace(SHORT, model=path, beam_width=2, batch_size=1)).read(images)
+    together = BatchReader(replace(SHORT, model=path, beam_width=2, batch_size=4)).read(images)
     assert singly == together
     assert len(set(singly)) > 1
     assert all(set(reading.split()) <= set(TOKENS) for reading in singly)
@@ -109,7 +115,7 @@ def test_trial_on_a_dataset(checkpoint, small_build, tmp_path):
     samples = replace(
         samples, names=[*samples.names, "wide:1"], targets=[*samples.targets, "W"], num_unreadable=1
     )
-    read_options = replace(PAPER_READING, beam_width=1, device="cpu")
+    read_options = replace(SHORT, beam_width=1)
     reader = BatchReader(replace(read_options, model=checkpoint(dataset.vocabulary)))
     trial = try_model(
         reader,
@@ -146,10 +152,8 @@ def test_pictures_are_read_as_by_the_reader(checkpoint, tmp_path):
     path = checkpoint(Vocabulary.from_formula_tokens(TOKENS))
     draw_pictures(tmp_path / "pictures", 6)
     pictures = sorted((tmp_path / "pictures").iterdir())
-    ours = BatchReader(
-        replace(PAPER_READING, model=path, beam_width=3, batch_size=4, device="cpu")
-    ).read_pictures(pictures)
-    readings = Reader(path, beam_width=3, guard=False, batch_size=2).read_many(pictures)
+    ours = BatchReader(replace(SHORT, model=path, beam_width=3, batch_size=4)).read_pictures(pictures)
+    readings = Reader(path, beam_width=3, guard=False, batch_size=2, max_tokens=40).read_many(pictures)
     assert ours == [" ".join(reading.tokens) for reading in readings]
 
 
@@ -161,7 +165,7 @@ def test_trial_on_a_folder(checkpoint, tmp_path):
     names = ["0.png", "broken.png", "nowhere.png", "1.png", "2.png"]
     labels = tmp_path / "labels.tsv"
     labels.write_text("".join(f"{name}\tx + a\n" for name in names))
-    read_options = replace(PAPER_READING, beam_width=1, device="cpu")
+    read_options = replace(SHORT, beam_width=1)
     trial = try_model(
         BatchReader(replace(read_options, model=checkpoint(Vocabulary.from_formula_tokens(TOKENS)))),
         find_pictures(folder, labels),
@@ -177,6 +181,15 @@ def test_trial_on_a_folder(checkpoint, tmp_path):
         "broken.png",
         "nowhere.png",
     ]
+
+
+def test_a_report_shows_large_pictures_small(tmp_path):
+    Image.new("L", (4000, 1200), 255).save(tmp_path / "scan.png")
+    (tmp_path / "broken.png").write_bytes(b"no image")
+    shown, nothing = gallery_inputs([tmp_path / "scan.png", tmp_path / "broken.png"], [None, None])
+    with Image.open(io.BytesIO(shown)) as picture:
+        assert picture.size == (1333, 400)
+    assert nothing == b""
 
 
 def test_labels_must_name_pictures(tmp_path):

@@ -27,6 +27,7 @@ CONFIG = CalstmConfig(
     output_units=16,
     init_units=8,
     embedding_units=8,
+    max_tokens=30,  # it never ends by itself
 )
 
 

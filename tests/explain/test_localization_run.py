@@ -118,6 +118,9 @@ def test_report_shows_fit_claims_and_gallery():
     assert report.result.sample_iou == {"one": 1, "two": 1}
     assert report.section.count("<svg") == 4 + 2 * len(_LINES) + 2 * 3  # two of six charts have many scores
     assert "mean IoU 1.00" in report.section
+    height, width = stray.pixels.shape
+    frame = f'viewBox="-2 -2 {width + 4} {height + 4}" width="{1.5 * width:g}"'
+    assert frame in report.section, "boxes at the edge are seen whole"
     unfitted = report_localization([sample()], field=FIELD, share=0.99, rounds=20)
     assert (unfitted.fit, unfitted.result.share) == (None, 0.99)
 

@@ -16,7 +16,6 @@ from tests.inference.conftest import (  # noqa: F401 - fixtures
     checkpoint,
     draw_formula,
     ink_of,
-    one_thread,
     shared_folder,
 )
 
@@ -71,6 +70,14 @@ class Dataset:
 @pytest.fixture
 def model(checkpoint, tmp_path):  # noqa: F811
     return shutil.copytree(checkpoint, tmp_path / "model")
+
+
+def test_a_point_of_the_line_stands_on_twenty_readings():
+    """Fewer say little about a share; more would hide where the line bends."""
+    scores = np.linspace(-3, 3, 100)
+    right = (np.arange(100) % 20 < 4 + 3 * (np.arange(100) // 20)).astype(float)  # 4, 7, 10, 13 and 16 of 20
+    _, shares = model_fit._fit_line(scores, right, np.ones(100))
+    assert shares == pytest.approx((0.2, 0.35, 0.5, 0.65, 0.8))
 
 
 def calibrate(model, monkeypatch, *arguments, boxes=True):

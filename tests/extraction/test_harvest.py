@@ -66,6 +66,9 @@ def test_rows_are_formulas_of_their_own_if_asked():
             [r"\begin{eqnarray}a\end{eqnarray}"],
         ),
         (r"\def\beq{\equation}\def\eeq{\endequation}\beq a\eeq", ["a"]),
+        (r"\def\o{\[}\def\c{\]}\o a+b\c", ["a+b"]),
+        (r"\def\be{$$}\def\ee{$$}\be a\ee", ["a"]),
+        (r"\newcommand{\eq}[1]{\[#1\]}\newcommand{\named}[2]{\eq{#1=#2}}\named{a}{b}", ["a=b"]),
         (r"\newcommand{\hide}[1]{}\hide{\[a\]}\[b\]", ["b"]),
         (r"\newcommand{\x}{1}\begin{proof}\def\x{2}\[\x\]\end{proof}\[\x\]", ["2", "1"]),
         (r"\newcommand{\x}{1}{\gdef\x{2}}\[\x\]", ["2"]),
@@ -100,6 +103,14 @@ def test_what_is_left_out_says_why():
         "macro-never-ends",
     }
     assert [verdict.message for verdict in verdicts if verdict.verdict == "undefined-command"] == [r"\who"]
+
+
+def test_after_fifty_formulas_that_never_end_a_document_is_left():
+    """Each takes all the time that a macro may take."""
+    endless = r"\documentclass{a}\def\a{\a\a}" + r"\[\a\]" * 60 + r"\[ x \]"
+    formulas, verdicts = found_in({"a.tex": endless.encode()})
+    assert [verdict.verdict for verdict in verdicts] == ["macro-never-ends"] * 50 + ["given-up"]
+    assert formulas == []
 
 
 @pytest.mark.parametrize(

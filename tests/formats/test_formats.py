@@ -4,6 +4,7 @@ import io
 import json
 import re
 import shutil
+import unicodedata
 import zipfile
 from pathlib import Path
 from xml.etree import ElementTree
@@ -247,6 +248,32 @@ def test_alphabets():
     assert in_alphabet("B", "cal", bold=False) == "ℬ"
     assert in_alphabet("x", "rm", bold=True) == "𝐱"
     assert in_alphabet("+", "bb", bold=False) == "+"
+
+
+def test_what_an_alphabet_has_not_stays_as_it_is():
+    """By Unicode's own names: no script or Fraktur digits, no Greek but in roman, italic and sans-serif."""
+    words = {"": "ITALIC", "it": "ITALIC", "cal": "SCRIPT", "frak": "FRAKTUR", "bb": "DOUBLE-STRUCK"}
+    words |= {"sf": "SANS-SERIF", "tt": "MONOSPACE", "rm": "BOLD"}
+    for font, word in words.items():
+        for bold in (False, True):
+            for sign in "AZaz09ΑΩαω":
+                shown = in_alphabet(sign, font, bold=bold)
+                if shown == sign:
+                    upright = font in ("cal", "frak") or (not bold and font in ("", "it"))
+                    assert sign in "ΑΩαω" or (sign in "09" and upright) or (font, bold) == ("rm", False)
+                    continue
+                assert unicodedata.normalize("NFKC", shown) == sign, (font, bold, sign)
+                name = unicodedata.name(shown)
+                assert word in name or (sign in "09ΑΩ" and "BOLD" in name) or shown in "ℤℨ", (font, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"), [("mod", "1em", "0.3333em"), ("bmod", "0.2222em", "0.2222em")]
+)
+def test_spaces_around_mod(name, before, after):
+    """As amsmath has them, in quads."""
+    written = write_formula(rf"a \{name} b", "mathml")
+    assert re.findall(r'width="([^"]+)"', written) == [before, after]
 
 
 def test_word_document():

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
 
-from i2l.images.ink import find_pieces, find_symbols
+from i2l.images.ink import _slide, find_pieces, find_symbols
 
 
 @settings(max_examples=80, deadline=None)
@@ -16,6 +16,14 @@ def test_pieces_are_those_of_scipy(height, width, density, seed):
     labels, _ = ndimage.label(ink, np.ones((3, 3)))
     expected = [(x.start, y.start, x.stop, y.stop) for y, x in ndimage.find_objects(labels)]
     assert sorted(map(tuple, find_pieces(ink).tolist())) == sorted(expected)
+
+
+@pytest.mark.parametrize("radius", [1, 2, 3])
+def test_what_is_least_and_most_around_a_pixel_is_what_scipy_finds(radius):
+    pixels = np.random.default_rng(radius).integers(0, 256, (17, 23)).astype(np.uint8)
+    for choose, reference in ((np.minimum, ndimage.minimum_filter), (np.maximum, ndimage.maximum_filter)):
+        expected = reference(pixels, 2 * radius + 1, mode="nearest")
+        assert np.array_equal(_slide(pixels, radius, choose), expected)
 
 
 def drawn(*boxes):

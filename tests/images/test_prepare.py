@@ -133,6 +133,34 @@ def test_photograph_with_a_shadow_and_grain():
     assert np.median(found.pixels) == 255
 
 
+def shaded(image, *, grain, seed=0):
+    """As a camera sees a page: less light to the right, and noise."""
+    pixels = np.asarray(image.convert("L")).astype(float)
+    shadow = np.linspace(1.0, 0.55, pixels.shape[1])[None, :]
+    noisy = (60 + 0.7 * pixels) * shadow + np.random.default_rng(seed).normal(0, grain, pixels.shape)
+    return Image.fromarray(np.clip(noisy, 0, 255).astype(np.uint8))
+
+
+def test_thick_strokes_of_a_large_photograph_are_ink_all_through():
+    """The cells in which light is measured grow with the picture, else strokes would pass for shadows."""
+    image = Image.new("L", (1600, 1200), 255)
+    ImageDraw.Draw(image).rectangle((300, 590, 1300, 625), 0)
+    found = extract_ink(shaded(image, grain=4))
+    assert np.median(found[600:615, 400:1200]) > 200
+    assert np.median(found[:500]) == 0
+
+
+def test_a_grainy_photograph_may_be_mirrored():
+    """What smooths its grain favours no side."""
+    image = shaded(draw(size=48, margin=64).crop((0, 0, 320, 160)), grain=40)  # whole cells of every kind
+    found = extract_ink(image)
+    for turned, back in (
+        (Image.Transpose.FLIP_LEFT_RIGHT, np.fliplr),
+        (Image.Transpose.FLIP_TOP_BOTTOM, np.flipud),
+    ):
+        assert np.array_equal(back(extract_ink(image.transpose(turned))), found)
+
+
 def test_empty():
     for image in (
         Image.new("L", (50, 50), 255),
@@ -175,6 +203,13 @@ def test_a_box_goes_back_to_the_file():
     assert abs(bottom - rows.max()) <= 3
     assert (found < 128).any()
     assert PreparedImage(result.pixels, 2.0, 10, 20, (99, 99)).to_file((2, 4, 6, 8)) == (11, 22, 13, 24)
+
+
+def test_a_box_of_the_file_comes_to_the_pixels():
+    """Asked for when a reading is laid over its picture: the other way round than boxes go back."""
+    result = PreparedImage(REFERENCE, 0.5, 10, 20, (99, 99))
+    assert result.from_file((12, 24, 16, 30)) == (1, 2, 3, 5)
+    assert result.to_file(result.from_file((12, 24, 16, 30))) == (12, 24, 16, 30)
 
 
 def test_large_pictures_are_made_smaller_first():

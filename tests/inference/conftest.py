@@ -104,11 +104,8 @@ def checkpoint(shared_folder):
     path = shared_folder / "checkpoint"
     with FileLock(shared_folder / "checkpoint.lock"):
         if not path.exists():
-            threads = torch.get_num_threads()
-            torch.set_num_threads(1)
             vocabulary = Vocabulary.from_formula_tokens({t for f in FORMULAS for t in f.split(" ")})
             model = train_by_heart(vocabulary)
-            torch.set_num_threads(threads)
             save_checkpoint(
                 path,
                 step=400,
@@ -153,15 +150,6 @@ def exported(shared_folder, checkpoint):
                 export._to_onnx = trace
             path.with_suffix(".new").rename(path)
     return {folder.name: folder for folder in sorted(Path(path).iterdir())}
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Small products are faster on one thread."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def taught_handwriting(model, folder, *, licence="CC BY-NC-SA 3.0"):

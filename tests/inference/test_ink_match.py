@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from i2l.inference.boxes import assign, match_ink
+from i2l.inference.boxes import _with_shares, assign, match_ink
 
 
 @settings(max_examples=200, deadline=None)
@@ -86,3 +86,15 @@ def test_every_token_gets_a_box_inside_the_image(data):
     for left, top, right, bottom in found:
         assert 0 <= left <= right <= 200
         assert 0 <= top <= bottom <= 120
+
+
+def test_a_piece_is_dearer_each_time_it_is_shared_and_dots_and_bars_most_of_all():
+    """Two tokens sooner share a wide piece, of letters that touch, than a dot or the bar of a fraction."""
+    letter, wide, dot, bar = (0, 0, 20, 30), (0, 0, 60, 30), (0, 0, 8, 8), (0, 0, 40, 4)
+    boxes = np.array([letter, wide, dot, bar], dtype=float)
+    once, twice, thrice = np.split(_with_shares(np.zeros((1, 4)), boxes, 30.0)[0][:12], 3)
+    assert (once == 0).all()
+    assert (thrice > twice).all()
+    assert (twice > once).all()
+    assert twice[1] < twice[0] < twice[2] < twice[3]
+    assert _with_shares(np.zeros((9, 4)), boxes, 30.0).shape[1] >= 9, "there is room for every token"

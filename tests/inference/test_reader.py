@@ -18,6 +18,7 @@ from i2l.errors import I2LError
 from i2l.formulas.commands import picture_of
 from i2l.formulas.normalize import normalize_formula
 from i2l.images.open import NotAnImageError
+from i2l.images.prepare import NotAFormulaError
 from i2l.inference.model_folder import ModelError
 from i2l.inference.options import ReadingOptions
 from i2l.inference.reader import Reader
@@ -213,6 +214,19 @@ def test_many_with_bad_ones_among_them(reader):
     with pytest.raises(NotAnImageError):
         reader.read_many(sources, scale=1)
     assert reader.read_many([]) == []
+
+
+def test_a_reading_without_sense_ends_a_list_unless_errors_are_asked_for(reader, monkeypatch):
+    """One that is found out only when it has been read, not when its picture is opened."""
+
+    def assemble(attempts, *, check):
+        return [NotAFormulaError("nonsense") for _ in attempts]
+
+    monkeypatch.setattr(reader._assembly, "assemble", assemble)
+    with pytest.raises(NotAFormulaError, match="nonsense"):
+        reader.read_many([draw_formula("a")], scale=1)
+    (found,) = reader.read_many([draw_formula("a")], scale=1, errors="return")
+    assert isinstance(found, NotAFormulaError)
 
 
 def test_threads_share_a_reader(reader):

@@ -100,6 +100,50 @@ def test_the_same_seed_writes_the_same_and_another_does_not(bank):
     assert not np.array_equal(pictures[0], pictures[2])
 
 
+# Boxes of `\left( \frac { x } { 2 } \right) - a` as seeds write it, and the lightness of its parts.
+WRITTEN = {
+    5: (
+        "0 0 31 95 27 39 81 51 37 4 67 36 38 56 65 86 71 2 105 97 101 41 129 51 126 26 160 58",
+        "211.4 205.4 223.2 255.0 245.9 209.7 210.9 183.4 230.4 196.7 214.6 208.3 234.5 237.1 255.0",
+    ),
+    13: (
+        "35 18 62 87 54 47 97 56 65 23 89 47 65 58 87 81 90 17 116 87 109 49 133 56 130 38 157 64",
+        "247.0 235.6 228.2 245.6 247.0 246.9 221.7 207.3 222.3 225.9 247.0 241.5 244.6 243.2 247.0",
+    ),
+    15: (
+        "29 34 61 121 57 72 114 84 70 42 100 69 72 87 97 113 105 34 138 122 135 73 163 82 165 59 196 91",
+        "144.0 168.0 175.4 170.9 173.0 144.6 159.7 150.0 173.5 165.6 137.8 154.0 162.5 170.9 177.3",
+    ),
+    20: (
+        "0 1 19 43 12 16 41 26 20 2 37 20 18 25 35 41 34 0 51 43 47 17 63 25 60 10 78 29",
+        "171.7 193.7 168.4 255.0 234.2 154.4 160.0 120.0 191.0 137.6 175.4 157.7 203.1 249.9 255.0",
+    ),
+}
+
+
+@pytest.mark.parametrize("seed", WRITTEN)
+def test_a_seed_writes_in_every_version_what_it_wrote_before(bank, seed):
+    """A stored sample is boxes and a seed: datasets that people have would change with it."""
+    tokens = normalize_formula(r"\left( \frac { x } { 2 } \right) - a").tokens
+    boxes = iter(
+        [
+            (0, 0, 14, 74),
+            (20, 36, 60, 38),
+            (30, 2, 50, 30),
+            (30, 44, 48, 72),
+            (64, 0, 78, 74),
+            (84, 36, 104, 38),
+        ]
+    )
+    places = [next(boxes, (110, 20, 130, 50)) if token.visible else None for token in tokens]
+    placed, shape = write_formula(tokens, places, bank=bank, seed=seed)
+    pixels = draw_formula(tokens, placed, shape, bank=bank, seed=seed)
+    parts = [part.mean() for row in np.array_split(pixels, 3) for part in np.array_split(row, 5, axis=1)]
+    corners, light = (np.array(text.split(), dtype=float) for text in WRITTEN[seed])
+    assert np.abs(np.array([box for box in placed if box is not None]).ravel() - corners).max() <= 1
+    np.testing.assert_allclose(parts, light, atol=2)
+
+
 def test_looks_are_clean_scanned_and_photographed():
     looks = [hand_look(seed) for seed in range(1, 400)]
     clean = sum(look.style == PAPER for look in looks)
@@ -306,6 +350,20 @@ def test_every_pen_leaves_ink_near_its_line(source):
     assert rows.max() <= 24 + pen.width_px + 1
     assert 15 <= columns.min() <= 30
     assert 70 <= columns.max() <= 86
+
+
+@pytest.mark.parametrize("turn", [0.45, 0.55, 1.5])
+def test_a_line_has_no_notch_where_it_turns(turn):
+    """All that is nearer to the line than half a pen's width is ink, outside of a corner too."""
+    corner = np.array([60.0, 40.0])
+    end = corner + 50 * np.array([np.cos(turn), np.sin(turn)])
+    pixels = draw_lines(
+        Lines.of([np.array([[10.0, 40.0], corner, end])]), (110, 130), Pen(12.0, smooth=False)
+    )
+    outwards = np.array([np.sin(turn / 2), -np.cos(turn / 2)])
+    for reach in (2.0, 3.5, 5.0):
+        x, y = corner + reach * outwards
+        assert pixels[int(y), int(x)] < 64, reach
 
 
 def test_lines_are_as_wide_as_their_pen():

@@ -202,6 +202,7 @@ HOSTILE = {
     "text points": (b'[[["1", "2"]]]', "no number"),
     "json nan": (b"[[[NaN, 1]]]", "not a number"),
     "json infinity": (b"[[[1, Infinity]]]", "not a number"),
+    "far away": (b"[[[1, 1], [1000000001, 1]]]", "far too large"),
     "json integer": (b"[[[1" + b"0" * 400 + b", 1]]]", "too large"),
     "json points": (json.dumps([[[1, 1]] * (MAX_POINTS + 1)]).encode(), "points"),
     "json strokes": (json.dumps([[[1, 1]]] * 5001).encode(), "strokes"),

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 import torch
 
 from i2l.model.calstm.config import CalstmConfig
@@ -50,12 +49,3 @@ def make_batch(config, *, batch=3, steps=6, seed=0):
     for row, length in zip(token_ids, lengths, strict=True):
         row[length - 1 :] = 0
     return torch.from_numpy(pixels), torch.from_numpy(token_ids), torch.from_numpy(lengths)
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Small products are faster on one thread, and results do not depend on the machine's cores."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)

@@ -113,7 +113,6 @@ def test_full_size_presets(preset, init_model):
     crop_window(pixels, window).random_(0, 256)
     token_ids = torch.tensor([[5, 0]])
     lengths = torch.tensor([2])
-    torch.set_num_threads(2)
     expected = exact(pixels, token_ids, lengths)
     exact.loss(expected, token_ids, lengths, objective=OBJECTIVE).total.backward()
     crop = crop_window(pixels, window)

@@ -1,6 +1,7 @@
 """Whole pages: boxes that are known, formulas that are found, and files of every kind."""
 
 import csv
+import hashlib
 import io
 import json
 import os
@@ -10,19 +11,30 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from benchmarks.pages import match, moved, overlap
+from i2l.cli.read import _PAGE_UNREAD, _page_hint
 from i2l.errors import I2LError
 from i2l.files import find_damage
 from i2l.inference.options import ReadingOptions
+from i2l.pages.corpus import compose_document, draw_look
 from i2l.pages.document import MAX_PAGES, PageError, PageFile, straighten
 from i2l.pages.find import DETECTOR_FILE, DETECTOR_FOLDER, DISPLAYED, INLINE, NUMBER, Found, reading_order
 from i2l.pages.output import print_pages
-from i2l.pages.reader import PageFormula, PageReader, PageReading, choose_pages, read_tasks
+from i2l.pages.reader import (
+    PageFormula,
+    PageReader,
+    PageReading,
+    PageTask,
+    _save_picture,
+    choose_pages,
+    read_tasks,
+)
 
 needs_tex = pytest.mark.tex
 
@@ -384,6 +396,35 @@ def test_reading_a_page_as_one_formula_tells_about_pages(tmp_path):
         check=False,
     )
     assert "i2l page" in done.stderr
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "1"])
+def test_the_picture_of_a_page_is_kept_to_be_looked_at(tmp_path, mode):
+    Image.new(mode, (2800, 1000)).save(tmp_path / "scan.png")
+    task = PageTask(tmp_path / "scan.png", 1, None, tmp_path / "page.webp")
+    with PageFile(task.file) as file:
+        _save_picture(file, task)
+    with Image.open(tmp_path / "page.webp") as kept:
+        assert (kept.format, kept.size) == ("WEBP", (1400, 500))
+
+
+@pytest.mark.parametrize(
+    ("unread", "height", "told"),
+    [(0.0, 600, False), (0.0, 601, True), (_PAGE_UNREAD, 60, False), (0.9, 60, True)],
+)
+def test_whole_pages_are_told_by_their_height_and_by_what_was_not_read(unread, height, told):
+    found = SimpleNamespace(unread=unread, prepared=SimpleNamespace(pixels=np.zeros((height, 10), np.uint8)))
+    assert bool(_page_hint("scan.png", found)) == told
+
+
+def test_a_seed_writes_the_same_documents_in_every_version(story):
+    """What the detector was trained on can be made again: tables, lists and numbers come from seeds."""
+    texts = []
+    for seed in range(120):
+        source = random.Random(seed)
+        look = draw_look(source, ["article", "amsart", "beamer"])
+        texts += [repr(look), compose_document(story, 0, look, source)[0].partition(r"\begin{document}")[2]]
+    assert hashlib.sha256("".join(texts).encode()).hexdigest()[:16] == "6fc67465e91f40c8"
 
 
 def test_a_formula_is_found_without_torch_and_tex(tmp_path):

@@ -1,7 +1,9 @@
 """Photographs of pages: what they do to pixels, where they put boxes, and whether their ink is found."""
 
+import hashlib
 import json
 from dataclasses import asdict, fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from i2l.rendering import camera
 from i2l.rendering.camera import degrade, take_photo
 from i2l.rendering.rasterize import PageImage
 from i2l.rendering.render import render_formulas
-from i2l.rendering.styles import PAPER, SEEDS_PER_BLOCK, Photo, photo_style, world_style
+from i2l.rendering.styles import PAPER, SEEDS_PER_BLOCK, Photo, make_warp, photo_style, world_style
 
 STEADY = (1.0, 0.0, 0.0, -1.0, 0.0, 60.0)
 EM_PX = PAPER.dpi * PAPER.size_pt / 72
@@ -78,6 +80,36 @@ def test_every_effect_shows_and_is_the_same_each_time(effect):
     assert np.array_equal(one, two)
     assert not np.array_equal(one, photograph(ink=30, paper=220).pixels)
     assert one.min() < 150
+
+
+def lightness_of_parts(effect):
+    """Of the picture after an effect in 2 rows and 6 columns, and its size."""
+    pixels = photograph(neighbour=lambda offset: page(seed=offset), ink=30, paper=220, **effect).pixels
+    parts = [part.mean() for row in np.array_split(pixels, 2) for part in np.array_split(row, 6, axis=1)]
+    return [*pixels.shape, *parts]
+
+
+def test_effects_are_as_strong_as_they_always_were():
+    """Datasets are stored as formulas and styles: the pictures that people trained on stay the same."""
+    stored = (Path(__file__).parent / "photo_effects.txt").read_text().splitlines()
+    assert len(stored) == len(EFFECTS)
+    for effect, line in zip(EFFECTS, stored, strict=True):
+        np.testing.assert_allclose(
+            lightness_of_parts(effect), np.array(line.split(), dtype=float), atol=0.5, err_msg=str(effect)
+        )
+
+
+def test_seeds_mean_the_same_styles_in_every_version():
+    styles = [make(seed) for make in (world_style, photo_style) for seed in range(0, 90_000, 311)]
+    text = json.dumps([asdict(style) for style in styles], sort_keys=True)
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "bbe38cc41be9050e"
+
+
+@pytest.mark.parametrize("tilts", [(8.0, 0.0), (0.0, 8.0), (-5.0, 6.0)])
+def test_the_middle_of_a_page_stays_where_it_is_when_the_camera_tilts(tilts):
+    photo = Photo(tilt_x_deg=tilts[0], tilt_y_deg=tilts[1], rotation_deg=3.0)
+    warp = make_warp(photo, width=400, height=60, em_px=EM_PX)
+    np.testing.assert_allclose(warp.forward @ [0, 0, 1], [0, 0, 1], atol=1e-12)
 
 
 def test_no_field_of_a_photograph_is_left_out():
@@ -226,6 +258,17 @@ def test_motion_smears_along_its_direction_and_nowhere_else(length_px):
     places = np.arange(5) - 2
     spread = (along * places**2).sum()  # of a line of that length, and of the pixel that it is spread over
     assert spread == pytest.approx(length_px**2 / 12 + 1 / 6, abs=0.06)
+
+
+def test_a_thousand_photographs_keep_few_kernels():
+    """Blurs are told apart by tenths of a pixel, so that the kernels of a long build take no memory."""
+    photos = [photo_style(seed).photo for seed in range(0, 60_000, 20)]
+    streaks = {
+        id(one) for photo in photos for one in camera._lens(replace(photo, defocus_px=0, motion_deg=30))
+    }
+    discs = {id(one) for photo in photos for one in camera._lens(replace(photo, motion_px=0))}
+    assert 20 < len(streaks) <= 10 * camera._MAX_MOTION_PX
+    assert 10 < len(discs) <= 10 * camera._MAX_RADIUS_PX
 
 
 def test_a_ruled_line_starts_at_its_pixel():

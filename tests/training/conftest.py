@@ -5,7 +5,6 @@ import shutil
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image, ImageDraw
 
 from i2l.dataset.format import PixelBuffer, pixel_offsets
@@ -84,15 +83,6 @@ def small_config(model=None, objective=None, **training):
     settings = {"batch_size": 8, "length_classes": [8, 16], "log_every": 5, "seed": 3} | training
     changes = {"model": SMALL_MODEL | (model or {}), "training": settings, "objective": objective or {}}
     return resolve_config(changes=changes)
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Two test processes on two cores: threads would only wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

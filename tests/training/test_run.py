@@ -205,9 +205,15 @@ def test_a_new_run_begins_with_the_weights_of_another(tmp_path, dataset):
     assert begun.step == 1
     for name, weight in begun.load_weights().items():
         assert torch.equal(weight, weights[name])
-    other = small_config(model={"lstm_units": 32}, max_steps=1)
-    with pytest.raises(CheckpointError, match="another network"):
-        train(dataset, out=tmp_path / "third", config=other, options=options)
+    # one of another size, and one of another kind, whose weights have other names
+    for number, model in enumerate(({"lstm_units": 32}, SMALL_TRANSFORMER)):
+        with pytest.raises(CheckpointError, match="another network"):
+            train(
+                dataset,
+                out=tmp_path / f"other-{number}",
+                config=small_config(model, max_steps=1),
+                options=options,
+            )
 
 
 @pytest.mark.parametrize("model", [{}, SMALL_TRANSFORMER], ids=["calstm", "pinpoint"])

@@ -9,9 +9,11 @@ import httpx2
 import numpy as np
 import pytest
 from PIL import Image
+from pydantic import ValidationError
 
 from i2l.inference.reader import Reader
 from i2l.web.routes import PAGE
+from i2l.web.schemas import PageOptions
 from tests.images.hostile import png as png_by_hand
 from tests.web.conftest import png
 
@@ -235,6 +237,19 @@ def test_tokens_to_latex(client):
     assert (wrong.status_code, wrong.json()["type"]) == (422, "/docs#invalid-request")
 
 
+def test_of_many_mistakes_the_first_five_are_named(client):
+    tokens = ["x", *range(9)]
+    said = client.post("/api/latex", json={"tokens": tokens}).json()["detail"]
+    assert re.findall(r"tokens\.(\d+):", said) == ["1", "2", "3", "4", "5"]
+
+
+def test_pages_have_numbers_that_documents_have():
+    assert PageOptions(page=100_000).page == 100_000
+    for page in (0, 100_001):
+        with pytest.raises(ValidationError):
+            PageOptions(page=page)
+
+
 def test_convert(client):
     """Edited LaTeX in every format; what a format cannot say has its reason in the place of the value."""
     wanted = ["typst", "mathml", "unicode", "docx", "png", "svg"]
@@ -286,6 +301,7 @@ def test_the_description_has_examples(client):
         "multipart/form-data",
         "image/png",
     }
+    assert schema["paths"]["/api/read"]["post"]["requestBody"]["required"], "there is nothing to read without"
     assert schema["components"]["schemas"]["ReadingModel"]["examples"]
     assert schema["components"]["schemas"]["ProblemModel"]["examples"]
     assert client.get("/docs").text.startswith("<!doctype html>")

@@ -129,6 +129,29 @@ def wait_until(condition, *, seconds=20):
         time.sleep(0.02)
 
 
+def test_a_head_of_just_the_limit_is_waited_for():
+    with serving(max_head_bytes=1000) as (port, _), connect(port) as connection:
+        start = b"GET / HTTP/1.1\r\nHost: "
+        connection.sendall(start + b"a" * (1000 - len(start)))
+        connection.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)
+        connection.settimeout(10)
+        connection.sendall(b"a")
+        assert receive(connection).startswith(b"HTTP/1.1 431")
+
+
+def test_who_has_gone_is_forgotten():
+    """Else it would be sent away in the place of one who is there, and more would be there than may be."""
+    with serving(max_connections=8) as (port, connections), contextlib.ExitStack() as opened:
+        connect(port).close()
+        wait_until(lambda: not connections)
+        for _ in range(8):
+            opened.enter_context(connect(port)).sendall(GET.replace(b"/ ", b"/slow ", 1))
+        wait_until(lambda: sum(one.cycle is not None for one in list(connections)) == 8)
+        assert ask(port, GET)[0] == 503
+
+
 def test_ordinary_heads_and_bodies_pass():
     headers = b"".join(b"X-%d: %s\r\n" % (number, b"y" * 200) for number in range(90))
     with serving() as (port, _):

@@ -470,7 +470,7 @@ def _union_of(points: Points) -> NDArray[np.float64]:
 
 
 def _normal(places: Points) -> Points:
-    """Bring places to a box whose width is 1."""
-    low, extent = places.min(axis=0), np.ptp(places, axis=0)
-    normal: Points = (places - low) / max(float(extent[0]), 1e-9)
+    """Bring places to a width of 1; where they start does not matter to who is nearest to whom."""
+    width = float(np.ptp(places[:, 0]))
+    normal: Points = places / max(width, 1e-9)
     return normal
