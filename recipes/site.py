@@ -1,6 +1,6 @@
 """What `make site` runs: the page of `i2l serve` as a folder of files, reading in the browser.
 
-    python recipes/site.py [OUT]        # OUT is build/site if not given
+    python -m recipes.site [OUT]        # OUT is build/site if not given
 
 The page, the networks and the package's Python are those of the wheel. Pyodide and onnxruntime-web come from
 recipes/site/node_modules, where `npm ci` puts the versions of package-lock.json. What is large is packed
@@ -24,6 +24,7 @@ from PIL import Image, ImageDraw
 from i2l.formats.convert import EVERY_FORMAT
 from i2l.inference.model_folder import find_model
 from i2l.web.answers import list_formats
+from recipes.site_networks import optimize_network, write_in_planes
 
 ROOT = Path(__file__).parents[1]
 RECIPE = ROOT / "recipes" / "site"
@@ -41,7 +42,7 @@ PLAIN: Final = (
     MODULES / "onnxruntime-web" / "dist" / "ort-wasm-simd-threaded.mjs",
     *(
         RECIPE / "browser" / name
-        for name in ("kernels.js", "loops.js", "networks.js", "reader.js", "worker.js")
+        for name in ("kernels.js", "loops.js", "networks.js", "reader.js", "unpack.js", "worker.js")
     ),
 )
 DRAWN: Final = ("png", "svg")  # formats that need a typesetter, which browsers have not
@@ -168,7 +169,9 @@ def collect() -> dict[str, bytes]:
     files |= {f"icon-{size}.png": make_icon(size) for size in (192, 512)}
     files |= {f"reader/{path.name}": path.read_bytes() for path in PLAIN}
     packed = {name: path.read_bytes() for name, path in PACKED.items()}
-    packed |= {path.name: path.read_bytes() for path in sorted(find_model(None).glob("*.onnx"))}
+    packed |= {
+        path.name: write_in_planes(optimize_network(path)) for path in sorted(find_model(None).glob("*.onnx"))
+    }
     packed["snapshot.bin"] = make_snapshot()
     files |= {f"reader/{name}.gz": pack(content) for name, content in packed.items()}
     files["reader/library.zip"] = empty_library()

@@ -48,8 +48,8 @@ def site(tmp_path_factory):
     environment = {**os.environ, "PATH": f"{Path(node()[0]).parent}:{os.environ['PATH']}"}
     with FileLock(root / "site.lock"):
         if not (out / "service-worker.js").exists():
-            recipe = ROOT / "recipes" / "site.py"
-            subprocess.run([sys.executable, recipe, out], check=True, capture_output=True, env=environment)
+            command = [sys.executable, "-m", "recipes.site", out]
+            subprocess.run(command, check=True, capture_output=True, env=environment, cwd=ROOT)
     return out
 
 

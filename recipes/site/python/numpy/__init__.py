@@ -558,7 +558,10 @@ def _from_nested(values, kind):
     return _from_list(values, kind)
 
 
-ascontiguousarray = array
+def ascontiguousarray(values):
+    """Give an array without gaps: itself, if it has none."""
+    values = asarray(values)
+    return values if values._whole else values.copy()
 
 
 def _shape(shape):
