@@ -68,6 +68,7 @@ POLICY: Final = "; ".join(
 HEAD: Final = (
     f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
     '<meta name="referrer" content="no-referrer">\n'
+    '<script src="api.js" type="module"></script>\n'
     '<meta name="theme-color" content="#2f62ad">\n'
     '<link rel="manifest" href="manifest.webmanifest">\n'
     '<link rel="apple-touch-icon" href="icon-192.png">\n'

@@ -59,6 +59,8 @@ const startReader = () => {
   worker.addEventListener("error", (event) => fail(new Refusal({ kind: "reader-failed", detail: say("notStarted", { message: event.message ?? "" }), status: 500 })));
 };
 
+startReader(); // the page loads this module before all others: the reader takes longer to start than the page
+
 const ask = (call, values, signal) => new Promise((resolve, reject) => {
   if (!worker) startReader();
   const id = ++number;
@@ -109,7 +111,6 @@ const quiet = async () => {
 };
 
 export const settle = async ({ take, offer }) => {
-  startReader();
   if (!navigator.serviceWorker) return;
   const shared = new URLSearchParams(location.search).has("shared") && await caches.match(SHARED);
   if (shared) {
