@@ -62,6 +62,7 @@ class SiteVisit:
     """The site, served under a path and opened in Chromium."""
 
     def __init__(self, browser, folder):
+        self.folder = folder
         self.server = FileServer(folder.parents[1])
         self.address = f"{self.server.address}/projects/formulas/"
         self.context = browser.new_context(locale="en", viewport={"width": 1366, "height": 768})
@@ -221,6 +222,17 @@ def test_shared_picture_is_read(visit):
     visit.page.locator("#verdict").wait_for(timeout=START_MS)
     assert r"\sqrt{a^{2} + b^{2}}" in visit.page.locator("#latex .cm-line").first.text_content()
     assert visit.page.url == visit.address, "a reload does not read it again"
+
+
+def test_says_which_file_is_missing(visit):
+    """The reader starts in several threads: what one of them misses ends in a sentence, not in waiting."""
+    missing = visit.folder / "reader" / "ort-wasm-simd-threaded.wasm.gz"
+    missing.unlink()
+    visit.page.goto(visit.address)
+    visit.page.locator('body[data-reader="failed"]').wait_for(timeout=START_MS)
+    visit.page.locator("#file").set_input_files(EXAMPLES[0])
+    visit.page.locator("#notice", has_text="ort-wasm-simd-threaded.wasm cannot be loaded (404)").wait_for()
+    visit.errors.clear()  # the browser says so too
 
 
 def test_can_be_installed(site):

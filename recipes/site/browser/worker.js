@@ -13,23 +13,28 @@ const MAX_PIXELS = 50_000_000; // as in i2l.images.open
 const unpacked = (names) => {
   const thread = new Worker(new URL("./unpack.js", import.meta.url), { type: "module" }), waiting = new Map();
   const promises = Object.fromEntries(names.map((name) => [name, new Promise((resolve, reject) => waiting.set(name, { resolve, reject }))]));
-  const fail = (message) => waiting.forEach(({ reject }) => reject(new Error(message)));
+  const fail = (message) => {
+    thread.terminate();
+    waiting.forEach(({ reject }) => reject(new Error(message)));
+  };
   thread.addEventListener("message", ({ data: { name, content, error } }) => {
-    if (error) fail(error);
-    else waiting.get(name).resolve(content);
-    waiting.delete(name);
+    if (error) { fail(error); return; }
     performance.mark(`unpacked ${name}`);
+    waiting.get(name).resolve(content);
+    waiting.delete(name);
     if (!waiting.size) thread.terminate();
   });
-  thread.addEventListener("error", ({ message }) => fail(message ?? "unpack.js"));
+  thread.addEventListener("error", ({ message }) => fail(message || "unpack.js cannot be loaded"));
   thread.postMessage(names);
   return promises;
 };
+
 const startNetworks = async (files) => {
+  const module = await files[ORT];
   const networks = await Networks.start(factory, {
     numThreads: self.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency || 1) : 1,
     instantiateWasm: (imports, done) => {
-      files[ORT].then(async (module) => done(await WebAssembly.instantiate(module, imports), module));
+      WebAssembly.instantiate(module, imports).then((instance) => done(instance, module));
       return {};
     },
   });
