@@ -211,6 +211,9 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=500)
     parser.add_argument("--kept", type=Path, help="where comparisons are kept, to go on with them later")
     parser.add_argument(
+        "--first-visit", action="store_true", help="read with one thread, as a first visit does"
+    )
+    parser.add_argument(
         "--cold", type=int, default=0, help="measure so many cold starts, and compare nothing"
     )
     parser.add_argument("--against", type=Path, help="another site, whose cold starts are measured in turn")
@@ -227,7 +230,8 @@ def main() -> None:
             return
         browser = launch(playwright)
         page = open_site(browser, addresses[0])
-        threaded(page, addresses[0])
+        if not options.first_visit:
+            threaded(page, addresses[0])
         page.context.set_offline(True)
         print(f"several threads: {page.evaluate('crossOriginIsolated')}", flush=True)
         tell(compare(page, Reader(n_best=2, threads=2), paths, options.kept))

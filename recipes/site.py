@@ -45,6 +45,7 @@ PLAIN: Final = (
         for name in ("kernels.js", "loops.js", "networks.js", "reader.js", "unpack.js", "worker.js")
     ),
 )
+SERVER_ACCEPTS: Final = "image/*,.tif,.tiff,.avif,.pdf,application/pdf"  # and here: no TIFF, no PDF
 DRAWN: Final = ("png", "svg")  # formats that need a typesetter, which browsers have not
 LEFT_OUT: Final = ("docs.html", "docs.js", "api.js")  # what only the server has
 
@@ -158,7 +159,10 @@ def collect() -> dict[str, bytes]:
         if path.is_file() and path.name not in LEFT_OUT
     }
     page = files.pop("index.html").decode()
-    files[""] = page.replace('<meta name="color-scheme"', f'{HEAD}<meta name="color-scheme"', 1).encode()
+    page = page.replace('<meta name="color-scheme"', f'{HEAD}<meta name="color-scheme"', 1)
+    files[""] = page.replace(
+        ',.tif,.tiff,.avif,.pdf,application/pdf" multiple', ',.avif" multiple', 1
+    ).encode()
     files["api.js"] = (RECIPE / "browser" / "api.js").read_bytes()
     files |= {f"examples/{path.name}": path.read_bytes() for path in sorted((WEB / "examples").glob("*.png"))}
     for name, content in {

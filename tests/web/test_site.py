@@ -152,6 +152,13 @@ def test_reads_as_python_does_without_a_network(visit, reader):
     assert visit.page.locator("#api").is_hidden()
     assert visit.page.locator("#write").is_hidden()
     assert "nothing leaves" in visit.page.locator("#privacy").inner_text()
+    assert ".pdf" not in visit.page.locator("#file").get_attribute("accept")
+    for name in ("page.pdf", "formula.tiff"):
+        visit.page.locator("#file").set_input_files(
+            {"name": name, "mimeType": "", "buffer": b"II*\0" if name.endswith("tiff") else b"%PDF-1.7"}
+        )
+        visit.page.locator("#notice", has_text="read by i2l serve").wait_for()
+        visit.page.locator("#dismiss").click()
     visit.wait_until_kept()
     visit.server.stop()
     visit.context.set_offline(True)

@@ -72,20 +72,23 @@ const ask = (call, values, signal) => new Promise((resolve, reject) => {
   worker.postMessage({ id, call, values });
 });
 
+// What only the server reads: strokes, whole pages, and pictures that neither the browser nor the reader decodes. The pad is not shown here, and
+// no picture is offered as a page.
+const onlyOnServer = async () => { throw new Refusal({ kind: "invalid-request", detail: say("needsServer") }); };
+export const readStrokes = onlyOnServer;
+export const listModels = async () => []; // but the one that reads here
+export const chooseModel = () => {};
+export const askPage = onlyOnServer;
+const TIFF = ["II*\0", "MM\0*"];
+
 export const readImage = async (image, { signal, onBusy = () => {} }) => {
+  if (TIFF.includes(await image.slice(0, 4).text())) return onlyOnServer();
   if (!started) {
     onBusy("starting");
     tellStarted.add(() => { if (!signal?.aborted) onBusy("readingNow"); });
   }
   return { ...await ask("read", [image], signal), request_id: crypto.randomUUID?.() ?? String(Math.random()) };
 };
-
-// Strokes and whole pages are read by the server alone; the pad is not shown here, and no picture is offered as a page.
-const onlyOnServer = async () => { throw new Refusal({ kind: "invalid-request", detail: say("noFiles") }); };
-export const readStrokes = onlyOnServer;
-export const listModels = async () => []; // but the one that reads here
-export const chooseModel = () => {};
-export const askPage = onlyOnServer;
 
 export const latexOf = (tokens) => ask("latex", [tokens]);
 
