@@ -102,8 +102,8 @@ MANIFEST: Final = {
 
 
 def pack(content: bytes) -> bytes:
-    """Pack a file, the same bytes each time."""
-    return gzip.compress(content, 9, mtime=0)
+    """Pack a file, the same bytes each time. Level 9 takes three times as long as 7, for half a percent."""
+    return gzip.compress(content, 7, mtime=0)
 
 
 def make_snapshot() -> bytes:
