@@ -40,7 +40,7 @@ map:
 
 # The page as a folder of files that reads in the browser, for any web server: build/site.
 site: site-packages
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python recipes/site.py build/site
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m recipes.site build/site
 
 # What it is made with: Pyodide and onnxruntime-web, the versions of the lock file. Node comes with the venv.
 site-packages: recipes/site/node_modules/.done

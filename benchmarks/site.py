@@ -1,12 +1,19 @@
 """The static site against Python, picture by picture: the same tokens, confidence and boxes?
 
     make site
-    python -m benchmarks.site build/site PICTURE_OR_FOLDER... [--most 500]
+    python -m benchmarks.site build/site PICTURE_OR_FOLDER... [--most 500] [--kept compared.jsonl]
 
 Chromium opens the site from a server of its own, under a path, and is then cut off from the network. Every
-picture is read there and by `Reader(n_best=2)`, which is how the page reads. Times are said beside those of
+picture is read there and by `Reader(n_best=2)`, which is how the page reads. With --kept, every comparison is
+written to a file, and a run that was stopped goes on behind the last one. Times are said beside those of
 Python with two threads on the same pictures in the same minutes, since a machine is rarely quiet; the load is
-said too. A cold start is that of a new browser which has the files from a server on this computer.
+said too.
+
+    python -m benchmarks.site build/site PICTURE --cold 5 [--against OTHER_SITE]
+
+A cold start is that of a new browser which has the files from a server on this computer, up to the first
+reading: when each step was done, and how many seconds of all processors it took. Another site is started in
+turn with it, so that both have the same neighbours.
 """
 
 import argparse
@@ -24,17 +31,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 from i2l import Reader
 from i2l.errors import I2LError
 from i2l.images.open import images_in
 
+CLOSE = 1e-3  # confidences that count as the same
 READ = """async (data) => {
   const { readImage } = await import("./api.js");
   const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
   try { return await readImage(new Blob([bytes]), {}); } catch (error) { return { failed: error.message }; }
 }"""
+
+MARKS = """performance.getEntriesByType("mark")
+  .map(({ name, startTime }) => [name, performance.timeOrigin + startTime])"""
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -56,6 +67,12 @@ def serving(folder: Path) -> Iterator[str]:
         thread.join()
 
 
+def launch(playwright: Playwright) -> Browser:
+    """Start a browser."""
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    return playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
+
+
 def open_site(browser: Browser, address: str) -> Page:
     """Open the site, and wait until it can read."""
     page = browser.new_context(locale="en").new_page()
@@ -64,16 +81,42 @@ def open_site(browser: Browser, address: str) -> Page:
     return page
 
 
-def cold_start(browser: Browser, address: str, picture: Path) -> float:
-    """Measure from opening the page in a new profile to the first reading."""
-    started = time.perf_counter()
+def processor_seconds(browser: Browser) -> float:
+    """Sum up the seconds that all processes of a browser have had of the processors."""
+    processes = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
+    return sum(float(process["cpuTime"]) for process in processes)
+
+
+def cold_start(playwright: Playwright, address: str, picture: Path) -> dict[str, float]:
+    """Open the page in a new browser and read a picture; give the seconds at which each step was done."""
+    browser = launch(playwright)
     page = browser.new_context(locale="en").new_page()
+    page.goto("about:blank")
+    page.wait_for_timeout(500)
+    before, started = processor_seconds(browser), time.perf_counter()
     page.goto(address)
     page.locator("#file").set_input_files(picture)
     page.locator("#verdict").wait_for(timeout=180_000)
     seconds = time.perf_counter() - started
-    page.context.close()
-    return seconds
+    steps = {"first reading": seconds, "processors": processor_seconds(browser) - before}
+    origin = page.evaluate("performance.timeOrigin")
+    for worker in page.workers:
+        steps |= {name: (at - origin) / 1000 for name, at in worker.evaluate(MARKS)}
+    browser.close()
+    return steps
+
+
+def tell_cold_starts(playwright: Playwright, addresses: list[str], picture: Path, count: int) -> None:
+    """Start sites from cold, in turn, and say the median of each step."""
+    starts: dict[str, list[dict[str, float]]] = {address: [] for address in addresses}
+    for _ in range(count):
+        for address, found in starts.items():
+            found.append(cold_start(playwright, address, picture))
+    for address, found in starts.items():
+        print(f"cold start of {address}: median of {count}, load {os.getloadavg()[0]:.1f}")
+        names = [name for name in found[0] if all(name in one for one in found)]
+        for seconds, name in sorted((statistics.median(one[name] for one in found), name) for name in names):
+            print(f"  {seconds:6.2f} s  {name}", flush=True)
 
 
 def threaded(page: Page, address: str) -> None:
@@ -98,45 +141,64 @@ def differences(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[bool, flo
     return True, apart, boxes
 
 
-def compare(page: Page, reader: Reader, paths: list[Path]) -> None:
-    """Read pictures both ways, and say how they differ."""
-    same, confidences, edges, ratios, seconds = 0, [], [], [], []
-    for number, path in enumerate(paths, start=1):
-        started = time.perf_counter()
-        try:
-            theirs = reader.read(path).to_dict()
-        except I2LError as error:
-            theirs = {"failed": str(error)}
-        python_s = time.perf_counter() - started
-        ours = page.evaluate(READ, base64.b64encode(path.read_bytes()).decode())
-        if "failed" in ours or "failed" in theirs:
-            equal = ours.get("failed") == theirs.get("failed")
-            same += equal
-            if not equal:
-                print(f"{path.name}: {ours.get('failed')} | {theirs.get('failed')}", flush=True)
+def compare_one(page: Page, reader: Reader, path: Path) -> dict[str, Any]:
+    """Read a picture both ways, and tell how the readings differ."""
+    started = time.perf_counter()
+    try:
+        theirs = reader.read(path).to_dict()
+    except I2LError as error:
+        theirs = {"failed": str(error)}
+    python_s = time.perf_counter() - started
+    ours = page.evaluate(READ, base64.b64encode(path.read_bytes()).decode())
+    found: dict[str, Any] = {"name": str(path)}
+    if "failed" in ours or "failed" in theirs:
+        found["same"] = ours.get("failed") == theirs.get("failed")
+        return found | {"refused": [ours.get("failed"), theirs.get("failed")]}
+    found["same"], found["confidence"], found["boxes_px"] = differences(ours, theirs)
+    if not found["same"]:
+        found["latex"] = [ours["latex"], theirs["latex"]]
+    return found | {"tokens": len(theirs["tokens"]), "seconds": ours["seconds"], "python_s": python_s}
+
+
+def compare(page: Page, reader: Reader, paths: list[Path], kept: Path | None) -> list[dict[str, Any]]:
+    """Compare pictures, but those that a file has already; new ones are added to it."""
+    found = [json.loads(line) for line in kept.read_text().splitlines()] if kept and kept.exists() else []
+    done = {one["name"] for one in found}
+    for path in paths:
+        if str(path) in done:
             continue
-        equal, confidence, boxes = differences(ours, theirs)
-        same += equal
-        confidences.append(confidence)
-        edges.append(boxes)
-        seconds.append((len(theirs["tokens"]), ours["seconds"], python_s))
-        ratios.append(ours["seconds"] / python_s)
-        if not equal or confidence > 1e-3 or boxes > 1:
-            said = f"confidence {confidence:.4f} apart, boxes {boxes:.1f} px"
-            print(f"{path.name}: {'same' if equal else 'other'} tokens, {said}", flush=True)
-            if not equal:
-                print(f"  {ours['latex']}\n  {theirs['latex']}", flush=True)
-        if number % 25 == 0:
-            print(f"{number}: {same} the same; load {os.getloadavg()[0]:.1f}", flush=True)
-    print(f"{same} of {len(paths)} have the same tokens, or the same refusal")
-    if confidences:
-        print(f"confidence is at most {max(confidences):.4f} apart, boxes {max(edges):.1f} px")
-        about = [one for one in seconds if 40 <= one[0] <= 60]
-        for name, some in (("all", seconds), ("40 to 60 tokens", about)):
-            if some:
-                ours_s, python_s = (statistics.median(one[place] for one in some) for place in (1, 2))
-                print(f"{name} ({len(some)}): median {ours_s:.2f} s here, {python_s:.2f} s in Python")
-        print(f"median ratio {statistics.median(ratios):.1f}; load {os.getloadavg()[0]:.1f}")
+        one = compare_one(page, reader, path)
+        found.append(one)
+        if kept:
+            with kept.open("a") as file:
+                file.write(json.dumps(one) + "\n")
+        if not one["same"] or one.get("confidence", 0) > CLOSE or one.get("boxes_px", 0) > 1:
+            print(json.dumps(one), flush=True)
+        if len(found) % 25 == 0:
+            same = sum(one["same"] for one in found)
+            print(f"{len(found)}: {same} the same; load {os.getloadavg()[0]:.1f}", flush=True)
+    return found
+
+
+def tell(found: list[dict[str, Any]]) -> None:
+    """Say how comparisons ended."""
+    print(f"{sum(one['same'] for one in found)} of {len(found)} have the same tokens, or the same refusal")
+    read = [one for one in found if "seconds" in one]
+    if not read:
+        return
+    apart = [one["confidence"] for one in read if one["same"]]
+    close = sum(one <= CLOSE for one in apart)
+    print(f"confidence: {close} of {len(apart)} within {CLOSE}, at most {max(apart):.4f} apart", end="; ")
+    print(f"boxes at most {max(one['boxes_px'] for one in read):.1f} px apart")
+    about = [one for one in read if 40 <= one["tokens"] <= 60]
+    for name, some in (("all", read), ("40 to 60 tokens", about)):
+        if some:
+            ours_s, python_s = (
+                statistics.median(one[key] for one in some) for key in ("seconds", "python_s")
+            )
+            print(f"{name} ({len(some)}): median {ours_s:.2f} s here, {python_s:.2f} s in Python")
+    ratio = statistics.median(one["seconds"] / one["python_s"] for one in read)
+    print(f"median ratio {ratio:.1f}; load {os.getloadavg()[0]:.1f}")
 
 
 def main() -> None:
@@ -147,24 +209,32 @@ def main() -> None:
     parser.add_argument("site", type=Path)
     parser.add_argument("pictures", type=Path, nargs="+")
     parser.add_argument("--most", type=int, default=500)
-    parser.add_argument("--cold", type=int, default=3, help="how many cold starts are measured")
+    parser.add_argument("--kept", type=Path, help="where comparisons are kept, to go on with them later")
+    parser.add_argument(
+        "--first-visit", action="store_true", help="read with one thread, as a first visit does"
+    )
+    parser.add_argument(
+        "--cold", type=int, default=0, help="measure so many cold starts, and compare nothing"
+    )
+    parser.add_argument("--against", type=Path, help="another site, whose cold starts are measured in turn")
     options = parser.parse_args()
     paths = [one for path in options.pictures for one in (images_in(path) if path.is_dir() else [path])]
     step = max(1, len(paths) // options.most)
     paths = paths[::step][: options.most]
-    reader = Reader(n_best=2, threads=2)
-    with serving(options.site.resolve()) as address, sync_playwright() as playwright:
-        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
-        starts = [cold_start(browser, address, paths[0]) for _ in range(options.cold)]
-        if starts:
-            said = json.dumps([round(one, 2) for one in starts])
-            print(f"cold start to the first reading: {said} s; load {os.getloadavg()[0]:.1f}", flush=True)
-        page = open_site(browser, address)
-        threaded(page, address)
+    with contextlib.ExitStack() as stack:
+        sites = [options.site, *([options.against] if options.against else [])]
+        addresses = [stack.enter_context(serving(site.resolve())) for site in sites]
+        playwright = stack.enter_context(sync_playwright())
+        if options.cold:
+            tell_cold_starts(playwright, addresses, paths[0], options.cold)
+            return
+        browser = launch(playwright)
+        page = open_site(browser, addresses[0])
+        if not options.first_visit:
+            threaded(page, addresses[0])
         page.context.set_offline(True)
         print(f"several threads: {page.evaluate('crossOriginIsolated')}", flush=True)
-        compare(page, reader, paths)
+        tell(compare(page, Reader(n_best=2, threads=2), paths, options.kept))
         browser.close()
 
 

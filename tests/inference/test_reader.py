@@ -262,9 +262,9 @@ def test_a_sure_reading_stands(reader, monkeypatch, sure, n_best, searched):
     reader = reader.with_options(beam_width=5, n_best=n_best)
     search = reader._policy._search
 
-    def watch(inks, options, backend):
+    def watch(inks, options, backend, memories):
         seen.extend((ink.image.scale, options.width) for ink in inks)
-        return search(inks, options, backend)
+        return search(inks, options, backend, memories)
 
     monkeypatch.setattr(reader, "prepare", lambda source, scale, region: forms)
     monkeypatch.setattr(reader._policy, "_search", watch)
@@ -273,6 +273,20 @@ def test_a_sure_reading_stands(reader, monkeypatch, sure, n_best, searched):
     assert seen == searched
     assert reader.read_many([picture, picture])[1].formula == "y = x ^ { 2 } + c"
     assert sorted(seen) == sorted(3 * searched)
+
+
+def test_what_is_read_again_is_not_looked_at_again(reader, monkeypatch):
+    looked = []
+    encode = reader.model.backend.encode
+    monkeypatch.setattr(
+        reader.model.backend, "encode", lambda pixels: (looked.append(len(pixels)), encode(pixels))[1]
+    )
+    again = reader.with_options(beam_width=5, n_best=2)
+    one = again.read(draw_formula("x ^ { 2 }"), scale=1)
+    assert looked == [1]
+    looked.clear()
+    assert again.read_many([draw_formula("x ^ { 2 }")] * 3, scale=1)[2].latex == one.latex
+    assert sum(looked) == 3
 
 
 def test_greedy_and_unguarded(checkpoint):

@@ -1,6 +1,7 @@
 """The static site in Chromium and in Debian's Firefox: it reads as Python does, alone and offline."""
 
 import base64
+import gzip
 import io
 import json
 import os
@@ -48,8 +49,8 @@ def site(tmp_path_factory):
     environment = {**os.environ, "PATH": f"{Path(node()[0]).parent}:{os.environ['PATH']}"}
     with FileLock(root / "site.lock"):
         if not (out / "service-worker.js").exists():
-            recipe = ROOT / "recipes" / "site.py"
-            subprocess.run([sys.executable, recipe, out], check=True, capture_output=True, env=environment)
+            command = [sys.executable, "-m", "recipes.site", out]
+            subprocess.run(command, check=True, capture_output=True, env=environment, cwd=ROOT)
     return out
 
 
@@ -62,6 +63,7 @@ class SiteVisit:
     """The site, served under a path and opened in Chromium."""
 
     def __init__(self, browser, folder):
+        self.folder = folder
         self.server = FileServer(folder.parents[1])
         self.address = f"{self.server.address}/projects/formulas/"
         self.context = browser.new_context(locale="en", viewport={"width": 1366, "height": 768})
@@ -151,6 +153,13 @@ def test_reads_as_python_does_without_a_network(visit, reader):
     assert visit.page.locator("#api").is_hidden()
     assert visit.page.locator("#write").is_hidden()
     assert "nothing leaves" in visit.page.locator("#privacy").inner_text()
+    assert ".pdf" not in visit.page.locator("#file").get_attribute("accept")
+    for name in ("page.pdf", "formula.tiff"):
+        visit.page.locator("#file").set_input_files(
+            {"name": name, "mimeType": "", "buffer": b"II*\0" if name.endswith("tiff") else b"%PDF-1.7"}
+        )
+        visit.page.locator("#notice", has_text="read by i2l serve").wait_for()
+        visit.page.locator("#dismiss").click()
     visit.wait_until_kept()
     visit.server.stop()
     visit.context.set_offline(True)
@@ -223,6 +232,17 @@ def test_shared_picture_is_read(visit):
     assert visit.page.url == visit.address, "a reload does not read it again"
 
 
+def test_says_which_file_is_missing(visit):
+    """The reader starts in several threads: what one of them misses ends in a sentence, not in waiting."""
+    missing = visit.folder / "reader" / "ort-wasm-simd-threaded.wasm.gz"
+    missing.unlink()
+    visit.page.goto(visit.address)
+    visit.page.locator('body[data-reader="failed"]').wait_for(timeout=START_MS)
+    visit.page.locator("#file").set_input_files(EXAMPLES[0])
+    visit.page.locator("#notice", has_text="ort-wasm-simd-threaded.wasm cannot be loaded (404)").wait_for()
+    visit.errors.clear()  # the browser says so too
+
+
 def test_can_be_installed(site):
     manifest = json.loads((site / "manifest.webmanifest").read_text())
     assert manifest["start_url"] == "./"
@@ -241,8 +261,8 @@ def test_weighs_no_more_than_thirty_megabytes(site):
     weight = 0
     for path in site.rglob("*"):
         if path.is_file():
-            packed = subprocess.run(["gzip", "-9c", path], check=True, capture_output=True).stdout
-            weight += len(packed) if path.suffix in text else path.stat().st_size
+            content = path.read_bytes()
+            weight += len(gzip.compress(content) if path.suffix in text else content)
     assert weight < 30e6
 
 

@@ -59,6 +59,8 @@ const startReader = () => {
   worker.addEventListener("error", (event) => fail(new Refusal({ kind: "reader-failed", detail: say("notStarted", { message: event.message ?? "" }), status: 500 })));
 };
 
+startReader(); // the page loads this module before all others: the reader takes longer to start than the page
+
 const ask = (call, values, signal) => new Promise((resolve, reject) => {
   if (!worker) startReader();
   const id = ++number;
@@ -70,20 +72,23 @@ const ask = (call, values, signal) => new Promise((resolve, reject) => {
   worker.postMessage({ id, call, values });
 });
 
+// What only the server reads: strokes, whole pages, and pictures that neither the browser nor the reader decodes. The pad is not shown here, and
+// no picture is offered as a page.
+const onlyOnServer = async () => { throw new Refusal({ kind: "invalid-request", detail: say("needsServer") }); };
+export const readStrokes = onlyOnServer;
+export const listModels = async () => []; // but the one that reads here
+export const chooseModel = () => {};
+export const askPage = onlyOnServer;
+const TIFF = ["II*\0", "MM\0*"];
+
 export const readImage = async (image, { signal, onBusy = () => {} }) => {
+  if (TIFF.includes(await image.slice(0, 4).text())) return onlyOnServer();
   if (!started) {
     onBusy("starting");
     tellStarted.add(() => { if (!signal?.aborted) onBusy("readingNow"); });
   }
   return { ...await ask("read", [image], signal), request_id: crypto.randomUUID?.() ?? String(Math.random()) };
 };
-
-// Strokes and whole pages are read by the server alone; the pad is not shown here, and no picture is offered as a page.
-const onlyOnServer = async () => { throw new Refusal({ kind: "invalid-request", detail: say("noFiles") }); };
-export const readStrokes = onlyOnServer;
-export const listModels = async () => []; // but the one that reads here
-export const chooseModel = () => {};
-export const askPage = onlyOnServer;
 
 export const latexOf = (tokens) => ask("latex", [tokens]);
 
@@ -109,7 +114,6 @@ const quiet = async () => {
 };
 
 export const settle = async ({ take, offer }) => {
-  startReader();
   if (!navigator.serviceWorker) return;
   const shared = new URLSearchParams(location.search).has("shared") && await caches.match(SHARED);
   if (shared) {

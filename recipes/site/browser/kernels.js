@@ -6,7 +6,7 @@ import { BEGIN, BYTES, makeLoops } from "./loops.js";
 
 const BOOL = 0, INT64 = 6; // dtypes, as in python/numpy: bool uint8 int8 int16 uint16 int32 int64 float32 float64
 const SHIFTS = [0, 0, 0, 1, 1, 2, 3, 2, 3];
-const COPY = 0, TRUNC = 12, TRUTH = 13; // numbers of operations in loops.js
+const COPY = 0, TRUNC = 12, TRUTH = 13, ANY = 3; // numbers of operations in loops.js
 const isFloat = (dtype) => dtype > INT64;
 
 // Puts axes together that follow one another in all arrays, so that most arrays are one line. Arrays are { start, strides }.
@@ -68,7 +68,11 @@ export const makeKernels = (memory) => {
     const loop = loops.unary(kind, a.dtype, o.dtype);
     lines(shape, [a, o], ([x, y], n, [sx, sy]) => {
       if (same && sy === bytes && sx === bytes) V[1].copyWithin(y, x, x + n * bytes);
-      else loop(x, sx, y, sy, n);
+      else if (!sx && sy === bytes && n > 1) { // the same everywhere
+        const first = y >> SHIFTS[o.dtype];
+        loop(x, sx, y, sy, 1);
+        V[o.dtype].fill(V[o.dtype][first], first + 1, first + n);
+      } else loop(x, sx, y, sy, n);
     });
   };
 
@@ -84,13 +88,21 @@ export const makeKernels = (memory) => {
     lines(shape, [c, a, b, o], ([w, x, y, z], n, [sw, sx, sy, sz]) => loop(w, sw, x, sx, y, sy, z, sz, n));
   };
 
+  // Tells for each of `n` lines whether any of its `count` truths is: in the order in which they lie, as they may be a whole canvas.
+  const anyTrue = (x, y, n, sx, sy, count, step) => {
+    const U = V[BOOL];
+    if (step === 1) for (let i = 0; i < n; i++) U[y + i * sy] = U.subarray(x + i * sx, x + i * sx + count).includes(1) ? 1 : 0;
+    else for (let k = 0; k < count; k++) for (let i = 0, from = x + k * step; i < n; i++) if (U[from + i]) U[y + i] = 1; // a new array is zeros
+  };
+
   // Reduces the last `inner` axes; the first ones stay.
   const reduce = () => {
     const op = next(), nd = next(), shape = some(nd), inner = next(), a = array(nd), o = array(nd - inner), kept = nd - inner;
     const loop = loops.reduce(op, a.dtype), O = V[o.dtype], shift = SHIFTS[o.dtype];
     const [innerShape, [innerStrides]] = joined(shape.slice(kept), [{ strides: a.strides.slice(kept) }]);
-    const part = { start: 0, strides: innerStrides };
+    const part = { start: 0, strides: innerStrides }, truths = op === ANY && a.dtype === BOOL && innerShape.length === 1;
     lines(shape.slice(0, kept), [{ ...a, strides: a.strides.slice(0, kept) }, o], ([x, y], n, [sx, sy]) => {
+      if (truths && (innerStrides[0] === 1 || (sx === 1 && sy === 1))) { anyTrue(x, y, n, sx, sy, innerShape[0], innerStrides[0]); return; }
       for (let i = 0; i < n; i++) {
         let value = BEGIN[op];
         part.start = x + i * sx;

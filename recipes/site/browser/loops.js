@@ -14,6 +14,7 @@ const LOADS = [
 const BYTE = [...TO_INTEGER, 0x3a, 0, 0], SHORT = [...TO_INTEGER, 0x3b, 0, 0];
 const STORES = [BYTE, BYTE, BYTE, SHORT, SHORT, [...TO_INTEGER, 0x36, 0, 0], [0x39, 0, 0], [0xb6, 0x38, 0, 0], [0x39, 0, 0]];
 export const BYTES = [1, 1, 1, 2, 2, 4, 8, 4, 8];
+const ALIKE = [1, 1, 2, 3, 4, 5, 8, 7, 8]; // by dtype: one that is kept the same way, for which there is a loop already
 
 // Code that leaves one double; the operands are in locals.
 const double = (value) => [0x44, ...new Uint8Array(Float64Array.of(value).buffer)];
@@ -83,7 +84,7 @@ export const makeLoops = (memory) => {
     return made.get(key);
   };
   // out = operation of the inputs; dtypes of the inputs, then that of what comes out.
-  const elementwise = (key, operation, dtypes) => remembered(`${key},${dtypes}`, () => {
+  const elementwise = (key, operation, given, dtypes = given.map((dtype) => ALIKE[dtype])) => remembered(`${key},${dtypes}`, () => {
     const inputs = dtypes.length - 1, count = 2 * dtypes.length, first = count + 1;
     const loads = dtypes.slice(0, -1).flatMap((dtype, i) => [...get(2 * i), ...LOADS[dtype], ...set(first + i)]);
     const code = [...loads, ...get(2 * inputs), ...operation(...Array.from({ length: inputs }, (_, i) => first + i)), ...STORES[dtypes[inputs]],
@@ -95,7 +96,7 @@ export const makeLoops = (memory) => {
     binary: (op, ...dtypes) => elementwise(`b${op}`, BINARY[op], dtypes),
     choose: (...dtypes) => elementwise("w", CHOOSE, dtypes),
     // (value so far, address, stride, count) => value
-    reduce: (op, dtype) => remembered(`r${op},${dtype}`, () => {
+    reduce: (op, given, dtype = ALIKE[given]) => remembered(`r${op},${dtype}`, () => {
       const code = [...get(1), ...LOADS[dtype], ...set(4), ...REDUCE[op](0, 4), ...set(0), ...onward(1, 2)];
       return compile(memory, [F64, I32, I32, I32], [F64], [F64], [...repeated(3, code), ...get(0)]);
     }),

@@ -2,7 +2,8 @@
 // cannot wait for one in the middle of a search. What is called here is what its wasm-core-impl.ts calls.
 
 const INT64 = 7, BYTES = { 1: 4, 2: 1, 3: 1, 5: 2, 6: 4, 7: 8, 9: 1, 11: 8 }; // ONNX's numbers of types
-const WARNING = 2, ERROR = 3, ALL_OPTIMIZATIONS = 99;
+const WARNING = 2, ERROR = 3;
+const NO_OPTIMIZATIONS = 0; // recipes/site.py has done them: here they took a second of the processors at every start
 
 export class Networks {
   #ort;
@@ -39,7 +40,7 @@ export class Networks {
   load(name, model) {
     const ort = this.#ort, data = ort._malloc(model.length), logId = this.#text(name);
     ort.HEAPU8.set(model, data);
-    const options = ort._OrtCreateSessionOptions(ALL_OPTIMIZATIONS, true, true, 0, false, 0, logId, ERROR, 0, 0);
+    const options = ort._OrtCreateSessionOptions(NO_OPTIMIZATIONS, true, true, 0, false, 0, logId, ERROR, 0, 0);
     const handle = options && ort._OrtCreateSession(data, model.length, options);
     if (!handle) this.#fail(`${name} cannot be loaded`);
     ort._OrtReleaseSessionOptions(options);

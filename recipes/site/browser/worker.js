@@ -5,41 +5,62 @@ import { loadPyodide } from "./pyodide.mjs";
 import { Networks } from "./networks.js";
 import { connect, NETWORKS, startPython } from "./reader.js";
 
+const PYODIDE = "pyodide.asm.wasm", SNAPSHOT = "snapshot.bin", ORT = "ort-wasm-simd-threaded.wasm"; // in the order in which they are needed
 const PNG = [0x89, 0x50, 0x4e, 0x47];
 const MAX_PIXELS = 50_000_000; // as in i2l.images.open
 
-// Large files are packed in the folder of the site, so that no server needs to do it.
-const unpacked = async (name, type) => {
-  const answer = await fetch(new URL(`${name}.gz`, import.meta.url));
-  if (!answer.ok) throw new Error(`${name} cannot be loaded (${answer.status})`);
-  return new Response(answer.body.pipeThrough(new DecompressionStream("gzip")), { headers: { "Content-Type": type } });
+// Another thread fetches and unpacks, beside this one. By name: a compiled module, or bytes.
+const unpacked = (names) => {
+  const thread = new Worker(new URL("./unpack.js", import.meta.url), { type: "module" }), waiting = new Map();
+  const promises = Object.fromEntries(names.map((name) => [name, new Promise((resolve, reject) => waiting.set(name, { resolve, reject }))]));
+  const fail = (message) => {
+    thread.terminate();
+    waiting.forEach(({ reject }) => reject(new Error(message)));
+  };
+  thread.addEventListener("message", ({ data: { name, content, error } }) => {
+    if (error) { fail(error); return; }
+    performance.mark(`unpacked ${name}`);
+    waiting.get(name).resolve(content);
+    waiting.delete(name);
+    if (!waiting.size) thread.terminate();
+  });
+  thread.addEventListener("error", ({ message }) => fail(message || "unpack.js cannot be loaded"));
+  thread.postMessage(names);
+  return promises;
 };
-const bytesOf = async (name) => new Uint8Array(await (await unpacked(name, "application/octet-stream")).arrayBuffer());
-const moduleOf = async (name) => WebAssembly.compileStreaming(await unpacked(name, "application/wasm"));
 
-const startNetworks = async () => {
-  const models = NETWORKS.map(bytesOf), compiled = moduleOf("ort-wasm-simd-threaded.wasm");
+const startNetworks = async (files) => {
+  const module = await files[ORT];
   const networks = await Networks.start(factory, {
     numThreads: self.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency || 1) : 1,
     instantiateWasm: (imports, done) => {
-      compiled.then(async (module) => done(await WebAssembly.instantiate(module, imports), module));
+      WebAssembly.instantiate(module, imports).then((instance) => done(instance, module));
       return {};
     },
   });
-  for (const [index, name] of NETWORKS.entries()) networks.load(name, await models[index]);
+  performance.mark("onnxruntime");
+  for (const name of NETWORKS) {
+    networks.load(name, await files[name]);
+    performance.mark(name);
+  }
   return networks;
 };
 
-// Pyodide fetches its WebAssembly by itself: it is given the unpacked one. It gets no library, as all of it is in the snapshot.
+// Pyodide fetches its WebAssembly by itself, and compiles it: it is given the module that is there already. It gets no library, as
+// all of it is in the snapshot.
 const start = async () => {
-  const ownFetch = self.fetch, snapshot = bytesOf("snapshot.bin");
-  self.fetch = (address, options) => (String(address).endsWith("pyodide.asm.wasm") ? unpacked("pyodide.asm.wasm", "application/wasm") : ownFetch(address, options));
+  const files = unpacked([PYODIDE, SNAPSHOT, ORT, ...NETWORKS]), here = new URL("./", import.meta.url).href, ownFetch = self.fetch;
+  self.fetch = (address, options) => (String(address).endsWith(PYODIDE) ? files[PYODIDE] : ownFetch(address, options));
+  WebAssembly.instantiateStreaming = async (given, imports) => {
+    const module = await given;
+    return { module, instance: await WebAssembly.instantiate(module, imports) };
+  };
   const python = startPython(loadPyodide, {
-    indexURL: new URL("./", import.meta.url).href, stdLibURL: new URL("library.zip", import.meta.url).href, _loadSnapshot: snapshot,
+    indexURL: here, packageBaseUrl: here, stdLibURL: `${here}library.zip`, _loadSnapshot: files[SNAPSHOT],
     lockFileContents: { info: { abi_version: "2026_0", arch: "wasm32", platform: "emscripten_5_0_3", python: "3.14.2", version: "314.0.7" }, packages: {} },
-    packageBaseUrl: new URL("./", import.meta.url).href,
   });
-  const [started, networks] = await Promise.all([python, startNetworks()]);
+  python.then(() => performance.mark("python"));
+  const [started, networks] = await Promise.all([python, startNetworks(files)]);
   return connect(started, networks);
 };
 

@@ -234,7 +234,9 @@ class BeamSearch:
                 images, slots = self._drop(done)
                 tokens, rows = tokens[slots], rows[slots]
         goes_on = len(self._beam.images) and not last
-        self.wanted = WantedStep(tokens, images=images, rows=rows) if goes_on else None
+        # With one hypothesis an image each row goes on from itself, unless images were taken off the beam.
+        as_before = images is None and self._options.width == 1
+        self.wanted = WantedStep(tokens, images=images, rows=None if as_before else rows) if goes_on else None
 
     def _prepare(self, vocab_size: int) -> None:
         """Make what is the same at every step, (K,) each."""

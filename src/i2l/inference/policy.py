@@ -16,7 +16,7 @@ import numpy as np
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.prepare import PreparedImage, place_on_canvas
 from i2l.inference.boxes import UNREAD_LIMIT, CanvasInk
-from i2l.inference.decoding import Backend, BeamOptions, Hypothesis, beam_search
+from i2l.inference.decoding import Backend, BeamOptions, Hypothesis, Memory, beam_search
 from i2l.inference.grammar import FormulaGuard, guards_of_few
 from i2l.inference.model_folder import LoadedModel
 from i2l.inference.options import ReadingOptions
@@ -26,6 +26,11 @@ OTHER_TOKENS: Final = 3  # that are kept at each step, as they might stand in th
 # A greedy reading stands if it is this sure of every token; the beam finds no other then (docs/LOG.md).
 SURE_PROBABILITY: Final = 0.6
 ANY_NUMBER: Final = 0  # of symbols: the key of the guard for pictures of more than a few
+
+
+# What the network remembers of images that were read together, by the identities of their inks: what is read
+# again with the whole beam is not looked at again.
+Memories = dict[tuple[int, ...], Memory]
 
 
 class Attempt(NamedTuple):
@@ -67,11 +72,14 @@ class SearchPolicy:
 
     def search(self, forms: Sequence[list[PreparedImage]], backend: Backend) -> list[Attempt]:
         """Search in images, each in one or several forms; return the best attempt at each."""
-        attempts = self._search([self._find_ink(images[-1]) for images in forms], self._greedy, backend)
+        memories: Memories = {}
+        inks = [self._find_ink(images[-1]) for images in forms]
+        attempts = self._search(inks, self._greedy, backend, memories)
         unsure = [index for index, attempt in enumerate(attempts) if not self._is_sure(attempt)]
-        self._try_other_forms(attempts, unsure, forms, backend)
+        self._try_other_forms(attempts, unsure, forms, backend, memories)
         if self._wide.width > 1:
-            self._widen(attempts, unsure if self._wide.n_best == 1 else range(len(attempts)), backend)
+            again = unsure if self._wide.n_best == 1 else range(len(attempts))
+            self._widen(attempts, again, backend, memories)
         return attempts
 
     def _try_other_forms(
@@ -80,11 +88,12 @@ class SearchPolicy:
         unsure: Sequence[int],
         forms: Sequence[list[PreparedImage]],
         backend: Backend,
+        memories: Memories,
     ) -> None:
         """Read the other forms of some images greedily, and keep the best attempt at each."""
         owners = [index for index in unsure for _ in forms[index][:-1]]
         inks = [self._find_ink(image) for index in unsure for image in forms[index][:-1]]
-        for index, other in zip(owners, self._search(inks, self._greedy, backend), strict=True):
+        for index, other in zip(owners, self._search(inks, self._greedy, backend, memories), strict=True):
             first = attempts[index]
             best = max(
                 (first, other),
@@ -96,9 +105,11 @@ class SearchPolicy:
                 elsewhere=(*first.elsewhere, most_probable_first(loser.found)[0]),
             )
 
-    def _widen(self, attempts: list[Attempt], again: Sequence[int], backend: Backend) -> None:
+    def _widen(
+        self, attempts: list[Attempt], again: Sequence[int], backend: Backend, memories: Memories
+    ) -> None:
         """Search some images once more, with the whole beam, and keep that unless it has lost a part."""
-        wide = self._search([attempts[index].ink for index in again], self._wide, backend)
+        wide = self._search([attempts[index].ink for index in again], self._wide, backend, memories)
         for index, attempt in zip(again, wide, strict=True):
             first = attempts[index]
             best = max((attempt, first), key=self._is_whole)
@@ -109,7 +120,9 @@ class SearchPolicy:
     def _find_ink(self, image: PreparedImage) -> CanvasInk:
         return CanvasInk.find(image, self._config)
 
-    def _search(self, inks: Sequence[CanvasInk], options: BeamOptions, backend: Backend) -> list[Attempt]:
+    def _search(
+        self, inks: Sequence[CanvasInk], options: BeamOptions, backend: Backend, memories: Memories
+    ) -> list[Attempt]:
         """Search in the images of a batch; those of one symbol, and of two, have guards of their own."""
         groups: dict[int, list[int]] = {}
         for place, ink in enumerate(inks):
@@ -118,19 +131,28 @@ class SearchPolicy:
         found: dict[int, Attempt] = {}
         for number, places in groups.items():
             guard = self._guards[number] if self._guarded else None
-            attempts = self._search_together([inks[place] for place in places], options, guard, backend)
+            together = [inks[place] for place in places]
+            attempts = self._search_together(together, options, guard, backend, memories)
             found |= zip(places, attempts, strict=True)
         return [found[place] for place in range(len(inks))]
 
     def _search_together(
-        self, inks: Sequence[CanvasInk], options: BeamOptions, guard: FormulaGuard | None, backend: Backend
+        self,
+        inks: Sequence[CanvasInk],
+        options: BeamOptions,
+        guard: FormulaGuard | None,
+        backend: Backend,
+        memories: Memories,
     ) -> list[Attempt]:
         """Search in several images at once."""
         started = time.perf_counter()
-        canvases = place_on_canvas([ink.image.pixels for ink in inks], canvas_shape=self._config.canvas_shape)
-        found = beam_search(
-            backend, backend.encode(canvases), arrays=backend.arrays, options=options, guard=guard
-        )
+        key = tuple(map(id, inks))
+        if key not in memories:
+            shape = self._config.canvas_shape
+            memories[key] = backend.encode(
+                place_on_canvas([ink.image.pixels for ink in inks], canvas_shape=shape)
+            )
+        found = beam_search(backend, memories[key], arrays=backend.arrays, options=options, guard=guard)
         seconds = (time.perf_counter() - started) / len(inks)
         return [Attempt(ink, hypotheses, seconds) for ink, hypotheses in zip(inks, found, strict=True)]
 

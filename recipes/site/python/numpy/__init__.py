@@ -526,7 +526,11 @@ class ndarray:
         return clip(self, low, high)
 
     def sort(self, axis=-1):
-        self[...] = sort(self, axis)
+        if self._whole and axis % self.ndim == self.ndim - 1:
+            rows = math.prod(self.shape[:-1])
+            call_kernel(_SORT, self.address, self.dtype.code, rows, self.shape[-1])
+        else:
+            self[...] = sort(self, axis)
 
 
 # ---- making arrays
@@ -558,7 +562,10 @@ def _from_nested(values, kind):
     return _from_list(values, kind)
 
 
-ascontiguousarray = array
+def ascontiguousarray(values):
+    """Give an array without gaps: itself, if it has none."""
+    values = asarray(values)
+    return values if values._whole else values.copy()
 
 
 def _shape(shape):
@@ -936,7 +943,7 @@ def sort(values, axis=-1):
 
 
 def argsort(values, axis=-1, kind=None):
-    lines = moveaxis(asarray(values), axis, -1).copy()
+    lines = ascontiguousarray(moveaxis(asarray(values), axis, -1))
     out = _new(lines.shape, int64)
     rows = math.prod(lines.shape[:-1])
     call_kernel(_ARGSORT, lines.address, lines.dtype.code, rows, lines.shape[-1], out.address)
