@@ -12,10 +12,12 @@ are. An image is prepared (`i2l.images.prepare`), searched (`i2l.inference.polic
 import copy
 import math
 import multiprocessing
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal, Protocol, TypeVar, overload
@@ -33,6 +35,7 @@ from i2l.inference.reading import Reading, ReadingAssembly
 from i2l.ink.strokes import Ink, StrokeSource, take_ink
 
 CHUNK_IMAGES: Final = 16  # that are taken at a time, at least; those of about one size are read together
+_BATCH_PIXELS: Final = 600_000  # of a batch; one with more takes hundreds of megabytes and is read alone
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -108,6 +111,7 @@ class Reader:
         self._policy = SearchPolicy(self.model, options)
         self._assembly = ReadingAssembly(self.model)
         self._batch_size = options.batch_size or self.model.backend.batch_size
+        self._large = threading.Lock()  # held by whoever reads a large batch
 
     def with_options(
         self,
@@ -322,9 +326,14 @@ class Reader:
                 forms[index] = prepared
                 results.append(None)
         order = sorted(forms, key=lambda index: (forms[index][-1].pixels.shape[::-1], index), reverse=True)
-        batches = [
-            order[first : first + self._batch_size] for first in range(0, len(order), self._batch_size)
-        ]
+        batches: list[list[int]] = []
+        room = 0
+        for index in order:
+            room -= forms[index][-1].pixels.size
+            if not batches or len(batches[-1]) == self._batch_size or room < 0:
+                batches.append([])
+                room = _BATCH_PIXELS - forms[index][-1].pixels.size
+            batches[-1].append(index)
         found = run(
             lambda batch: self._read_batch([forms[index] for index in batch], backend),
             batches,
@@ -340,7 +349,9 @@ class Reader:
         self, forms: Sequence[list[PreparedImage]], backend: Backend
     ) -> list[Reading | NotAFormulaError]:
         """Search in images and make readings of what was found; one that makes no sense is an error."""
-        attempts = self._policy.search(forms, backend)
+        large = sum(images[-1].pixels.size for images in forms) > _BATCH_PIXELS
+        with self._large if large else nullcontext():
+            attempts = self._policy.search(forms, backend)
         return self._assembly.assemble(attempts, check=self.options.check)
 
 
