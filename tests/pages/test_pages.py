@@ -136,6 +136,32 @@ def test_pdf_says_by_which_way_formulas_were_found(pdf, reader):
     assert any(formula.kind == DISPLAYED for formula in read.formulas)
 
 
+def runs_of(*glyphs):
+    """Formulas of a line: each glyph is text, left, right, and m (of formulas), i (italic), s (small)."""
+    line = [
+        document._Glyph(
+            text, 7.0 if "s" in font else 10.0, (left, 0, right, 8), "m" in font, False, "i" in font
+        )
+        for text, left, right, font in glyphs
+    ]
+    return [(left, right) for left, _, right, _ in document._runs(document._with_leaning_letters(line))]
+
+
+def test_fonts_show_inline_formulas():
+    word = [("o", 0, 4, ""), ("r", 5, 8, "")]
+    assert runs_of(*word, ("x", 12, 17, "m"), ("=", 24, 29, ""), ("2", 36, 40, ""), (".", 41, 42, "")) == [
+        (12, 40)
+    ], "gaps around signs are stretched"
+    assert runs_of(*word, ("k", 12, 16, "m"), ("-", 17, 19, ""), ("t", 20, 22, ""), ("h", 23, 26, "")) == [
+        (12, 16)
+    ], "a hyphen is no minus"
+    assert runs_of(("\u2022", 0, 4, "m"), *word) == [], "a bullet is no formula"
+    assert runs_of(("T", 0, 5, "i"), ("n", 6, 9, "is"), ("i", 20, 22, ""), ("s", 23, 26, "")) == [(0, 9)]
+    assert runs_of(*[(letter, 5 * place, 5 * place + 4, "i") for place, letter in enumerate("word")]) == []
+    name = [("d", 0, 4, ""), ("e", 5, 8, ""), ("g", 9, 12, ""), ("P", 15, 20, "m")]
+    assert runs_of(*name) == [(0, 20)]
+
+
 @needs_tex
 @pytest.mark.slow
 def test_displays_and_their_numbers_are_read(pdf):

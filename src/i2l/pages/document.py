@@ -17,6 +17,7 @@ import stat
 import subprocess
 import sys
 import threading
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -412,18 +413,26 @@ _MATH_FONTS: Final = re.compile(
     r"pplri7m|ptmri7m|futmi|fourier-m|esint|wasy|stmary|BBOLD|dsrom|MdSymbol|Euler|mathdes|Kp--M|-M-|anttm",
     re.IGNORECASE,
 )
+_LEANING_FONTS: Final = re.compile(r"Ital|Obliq|Slant|CMTI|CMSL|SL\d|-It\b", re.IGNORECASE)
 _BOLD_FONTS: Final = re.compile(r"Bold|CMBX|LMRoman\d+-Bold|Black|-Bd", re.IGNORECASE)
 _FONT_NAME_BYTES: Final = 128
 # Beside a letter of a formula these belong to it too, though they are set in the font of the text.
 _SIGNS: Final = frozenset("0123456789()[]{}=+-<>|/!'\u2032\u2212\u00b1\u00d7\u00b7\u2264\u2265")
 _PAUSES: Final = frozenset(",;:.")
 _FUNCTIONS: Final = re.compile(
-    "(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|log|ln|lim|max|min|sup|inf|exp|det|dim|ker|deg|gcd|Pr|mod|tr|rank"
+    "(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|log|ln|lim|max|min|sup|inf|exp|det|dim|ker|deg|gcd|Pr|mod|[Tt]r|rank|Re|Im|im|id|arg|sgn|"
+    "ord|span|coker|Hom|Aut|End|Gal|Spec|Stab|Res|diag|curl|div|grad|vol|supp|lcm|char|erf"
 )
 _WORD_GAP: Final = 0.5  # of the height of the type: wider gaps end a formula
 _LETTER_GAP: Final = 0.12  # between letters of one word
-_NAME_GAP: Final = 0.25  # between a name or letter and what it belongs to
-_PAUSE_GAP: Final = 0.26  # after a comma within a formula
+_SIGN_GAP: Final = 0.9  # on either side of a sign, which a formula neither begins nor ends with
+_SCRIPT_SIZE: Final = 0.85  # of the type beside it, at most
+_NAME_GAP: Final = 0.25  # between a letter and what it belongs to
+_FUNCTION_GAP: Final = 0.32  # between the name of a function and what it belongs to
+_PAUSE_GAP: Final = 0.33  # after a comma within a formula
+_COLON_GAP: Final = 0.6  # after a colon, as in f: X -> Y
+_MAX_PAUSES: Final = 12  # glyphs between two parts of one formula
+_BULLETS: Final = frozenset("\u2022\u25e6\u25aa\u2013")
 _NUMBER: Final = re.compile(r"(?:[A-Z]\.?)?\d{1,3}(?:[.\-]\d{1,3}){0,3}[a-z]?'?")
 _NUMBER_GAP: Final = 1.5  # around an equation number
 _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
@@ -437,6 +446,12 @@ class _Glyph(NamedTuple):
     box: tuple[int, int, int, int]
     mathematical: bool
     bold: bool
+    leaning: bool = False
+
+    @property
+    def sign(self) -> bool:
+        """Whether it is a sign between two terms, such as = or +."""
+        return self.text == "-" or (self.text != "|" and unicodedata.category(self.text or " ") == "Sm")
 
 
 def _read_hints(page: Any, size_px: tuple[int, int]) -> GlyphHints | None:  # noqa: ANN401 - of pdfium
@@ -445,7 +460,7 @@ def _read_hints(page: Any, size_px: tuple[int, int]) -> GlyphHints | None:  # no
     Returns:
         None if the page has no text of its own, as a scan has not, or no letters in fonts of formulas.
     """
-    glyphs = _read_glyphs(page, size_px)
+    glyphs = _with_leaning_letters(_read_glyphs(page, size_px))
     if sum(glyph.mathematical and glyph.text.isalpha() for glyph in glyphs) < _MIN_MATH_LETTERS:
         return None
     boxes = np.array([glyph.box for glyph in glyphs], np.float64).reshape(-1, 4)
@@ -464,7 +479,7 @@ def _read_glyphs(page: Any, size_px: tuple[int, int]) -> list[_Glyph]:  # noqa: 
         left, right, bottom, top = (ctypes.c_double() for _ in range(4))
         column, row = ctypes.c_int(), ctypes.c_int()
         buffer, flags = ctypes.create_string_buffer(_FONT_NAME_BYTES), ctypes.c_int()
-        known: dict[bytes, tuple[bool, bool]] = {}
+        known: dict[bytes, tuple[bool, bool, bool]] = {}
         scale = size_px[1] / max(raw.FPDF_GetPageHeightF(page), 1.0)
 
         def on_picture(x: float, y: float) -> tuple[int, int]:
@@ -480,17 +495,53 @@ def _read_glyphs(page: Any, size_px: tuple[int, int]) -> list[_Glyph]:  # noqa: 
             name = buffer.value
             if name not in known:
                 plain = name.decode("utf-8", "replace").rpartition("+")[2]
-                known[name] = bool(_MATH_FONTS.search(plain)), bool(_BOLD_FONTS.search(plain))
+                mathematical, bold, leaning = (
+                    bool(fonts.search(plain)) for fonts in (_MATH_FONTS, _BOLD_FONTS, _LEANING_FONTS)
+                )
+                known[name] = mathematical, bold, leaning and not mathematical
             x0, y0 = on_picture(left.value, top.value)
             x1, y1 = on_picture(right.value, bottom.value)
             box = min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
             code = raw.FPDFText_GetUnicode(text, index)
             said = chr(code) if 32 < code < 0x110000 else ""
+            if 0xD800 <= code < 0xE000:  # half of a letter that Unicode has for formulas
+                said = "x"
             size = raw.FPDFText_GetFontSize(text, index) * scale
             glyphs.append(_Glyph(said, max(size, 1.0), box, *known[name]))
     finally:
         raw.FPDFText_ClosePage(text)
     return glyphs
+
+
+def _with_leaning_letters(glyphs: list[_Glyph]) -> list[_Glyph]:
+    """Count italic letters that stand alone as those of formulas, where these have no italics of their own.
+
+    So it is with Times, Utopia and others, whose italics serve for words and for formulas. Letters of an
+    italic phrase are told by their neighbours; in italic paragraphs only letters with scripts count.
+    """
+    words: list[tuple[int, int]] = []  # runs of italic letters of one word
+    for index, glyph in enumerate(glyphs):
+        if not (glyph.leaning and glyph.text.isalpha()):
+            continue
+        if words and words[-1][1] == index and _are_neighbours(glyphs, index - 1, index, _LETTER_GAP):
+            words[-1] = words[-1][0], index + 1
+        else:
+            words.append((index, index + 1))
+    lengths = {start: end - start for start, end in words} | {end - 1: end - start for start, end in words}
+    chosen: list[int] = []
+    for start, end in words:
+        sizes = [glyph.size_px for glyph in glyphs[start : end + 1]]  # a script may follow that is no letter
+        scripts = min(sizes) < _SCRIPT_SIZE * max(sizes)
+        in_phrase = lengths.get(start - 1, 0) > 2 or lengths.get(end, 0) > 2
+        if scripts or (end - start <= 2 and not in_phrase):
+            chosen += range(start, end)
+    own = sum(glyph.mathematical and glyph.text.isalpha() and glyph.text < "\x7f" for glyph in glyphs)
+    if own >= len(chosen):
+        return glyphs
+    marked = list(glyphs)
+    for index in chosen:
+        marked[index] = glyphs[index]._replace(mathematical=True)
+    return marked
 
 
 def _runs(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
@@ -501,19 +552,52 @@ def _runs(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
         step = 1 if order.step > 0 else -1
         for index in order:
             beside, glyph = index - step, glyphs[index]
-            if not taken[index] and taken[beside] and glyph.text in _SIGNS and glyph.text:
-                taken[index] = _are_neighbours(glyphs, index, beside, _WORD_GAP)
-    for index in range(1, len(glyphs) - 1):  # a comma between two parts of one formula
-        if glyphs[index].text in _PAUSES and taken[index - 1] and taken[index + 1] and not taken[index]:
-            taken[index] = _are_neighbours(glyphs, index, index + 1, _PAUSE_GAP)
+            if taken[index] or not taken[beside]:
+                continue
+            if glyph.text and glyph.text in _SIGNS:
+                taken[index] = _are_neighbours(glyphs, index, beside, _gap(glyphs, index, beside))
+            elif step > 0 and glyph.size_px < _SCRIPT_SIZE * glyphs[beside].size_px:
+                taken[index] = _are_neighbours(glyphs, index, beside, _LETTER_GAP)
+    _take_pauses(glyphs, taken)
     run: list[_Glyph] = []
     for index, glyph in enumerate(glyphs):
-        if run and not (taken[index] and _are_neighbours(glyphs, index - 1, index, _WORD_GAP)):
+        if run and not (
+            taken[index] and _are_neighbours(glyphs, index - 1, index, _gap(glyphs, index - 1, index))
+        ):
             yield from _trimmed(run)
             run = []
         if taken[index]:
             run.append(glyph)
     yield from _trimmed(run)
+
+
+def _take_pauses(glyphs: list[_Glyph], taken: list[bool]) -> None:
+    """Count commas, dots and numbers between two parts of one formula, as in 1, 2, ..., n, as part of it."""
+    last = -1  # the last glyph that is part of a formula, with nothing but pauses and signs since
+    for index, glyph in enumerate(glyphs):
+        if not taken[index]:
+            if not glyph.text or glyph.text not in _PAUSES | _SIGNS:
+                last = -1
+            continue
+        if 0 <= last < index - 1:
+            stretch = range(last, index)
+            narrow = all(
+                _are_neighbours(glyphs, place, place + 1, _pause_gap(glyphs[place])) for place in stretch
+            )
+            if narrow and index - last <= _MAX_PAUSES:
+                taken[last:index] = [True] * (index - last)
+        last = index
+
+
+def _pause_gap(glyph: _Glyph) -> float:
+    return _COLON_GAP if glyph.text == ":" else _PAUSE_GAP
+
+
+def _gap(glyphs: list[_Glyph], first: int, second: int) -> float:
+    """Return how wide a gap between two glyphs of one formula may be: around signs TeX stretches it."""
+    if ":" in (glyphs[first].text, glyphs[second].text):
+        return _COLON_GAP
+    return _SIGN_GAP if glyphs[first].sign or glyphs[second].sign else _WORD_GAP
 
 
 def _numbers(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
@@ -558,9 +642,10 @@ def _take_words(glyphs: list[_Glyph], taken: list[bool]) -> None:
             end += 1
         if end > start:
             word = "".join(glyph.text for glyph in glyphs[start:end])
-            before = start > 0 and taken[start - 1] and _are_neighbours(glyphs, start - 1, start, _NAME_GAP)
+            most = _FUNCTION_GAP if _FUNCTIONS.fullmatch(word) else _NAME_GAP
+            before = start > 0 and taken[start - 1] and _are_neighbours(glyphs, start - 1, start, most)
             after = end < len(glyphs) and (taken[end] or glyphs[end].text == "(")
-            after = after and _are_neighbours(glyphs, end - 1, end, _NAME_GAP)
+            after = after and _are_neighbours(glyphs, end - 1, end, most)
             single = end - start == 1
             around = [glyph.bold for glyph in (*glyphs[max(0, start - 2) : start], *glyphs[end : end + 2])]
             vector = single and glyphs[start].bold and not any(around)
@@ -585,13 +670,15 @@ def _trimmed(run: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
                     alone.append(index)
         alone += open_at
         last = len(run) - 1
-        wrapped = closes.get(0) == last and not any(glyph.text in ",=+-" for glyph in run[1:last])
-        if 0 in alone or (wrapped and run[0].text == "("):
+        wrapped = closes.get(0) == last and not any(glyph.text == "," or glyph.sign for glyph in run[1:last])
+        hyphens = [glyph.text == "-" and not glyph.mathematical for glyph in (run[0], run[-1])]
+        if 0 in alone or (wrapped and run[0].text == "(") or hyphens[0]:
             run = run[1:]
-        elif last in alone or run[-1].text in _PAUSES:
+        elif last in alone or run[-1].text in _PAUSES or hyphens[1]:
             run = run[:-1]
         else:
             break
-    if any(glyph.mathematical or glyph.bold for glyph in run):
+    said = {glyph.text for glyph in run}
+    if any(glyph.mathematical or glyph.bold for glyph in run) and not said <= _BULLETS:
         sides = list(zip(*(glyph.box for glyph in run), strict=True))
         yield min(sides[0]), min(sides[1]), max(sides[2]), max(sides[3])

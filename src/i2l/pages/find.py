@@ -55,7 +55,7 @@ _ROWS_APART: Final = 3.2  # empty height between rows of a display; between two 
 _WORD_PIECES: Final = 3  # of text between rows, which part them
 _MIN_SCORE: Final = 0.5
 _SURE_BY_FONTS: Final = 0.95
-_SURE_BY_PICTURE: Final = 0.75  # for a formula of which the fonts show nothing
+_SURE_BY_PICTURE: Final = 0.9  # for a formula of which the fonts show nothing
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels, half-open
 
@@ -449,19 +449,14 @@ class _Assembly:
         return nearest
 
     def _inline_runs(self, hints: GlyphHints) -> list[Found]:
-        """Return the inline formulas that the fonts of a PDF show, joined where the picture says so."""
-        seen = self._inline()
-        boxes = np.array([box for box in hints.runs if not self._in_display(box)], np.int64).reshape(-1, 4)
-        joined: set[int] = set()
-        found: list[Found] = []
-        for item in seen:
-            inside = np.flatnonzero(_covered(boxes, item.box, margin=self._cell) > 0.6)
-            if len(inside) > 1 or (not len(inside) and item.score >= _SURE_BY_PICTURE):
-                found.append(item)
-                joined |= set(inside.tolist())
-        for index, box in enumerate(boxes):
+        """Return the inline formulas that the fonts of a PDF show, and surely seen ones that they do not."""
+        boxes = [box for box in hints.runs if not self._in_display(box)]
+        seen = [item for item in self._inline() if item.score >= _SURE_BY_PICTURE]
+        runs = np.array(boxes, np.int64).reshape(-1, 4)
+        found = [item for item in seen if not _covered(runs, item.box, margin=0.0).any()]
+        for box in boxes:
             theirs = _covered(self._pieces, box, margin=1.0) > 0.5
-            if index not in joined and theirs.any():
+            if theirs.any():
                 found.append(Found(INLINE, _hull(self._pieces[theirs]), _SURE_BY_FONTS))
         return found
 
