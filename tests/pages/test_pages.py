@@ -21,7 +21,16 @@ from i2l.files import find_damage
 from i2l.inference.options import ReadingOptions
 from i2l.pages import document
 from i2l.pages.document import MAX_PAGES, PageError, PageFile
-from i2l.pages.find import DETECTOR_FILE, DETECTOR_FOLDER, DISPLAYED, INLINE, NUMBER, Found, reading_order
+from i2l.pages.find import (
+    DETECTOR_FILE,
+    DETECTOR_FOLDER,
+    DISPLAYED,
+    INLINE,
+    NUMBER,
+    Found,
+    find_ink,
+    reading_order,
+)
 from i2l.pages.output import plan_documents, print_pages, read_tasks, tasks_of
 from i2l.pages.reader import PageFormula, PageReader, PageReading, choose_pages, straighten
 
@@ -134,6 +143,14 @@ def test_pdf_says_by_which_way_formulas_were_found(pdf, reader):
     assert read.method == "picture and fonts"
     assert read.dpi == 200
     assert any(formula.kind == DISPLAYED for formula in read.formulas)
+
+
+def test_a_thin_stroke_between_two_pixels_is_ink_where_type_is_small():
+    page = np.full((60, 120), 255, np.uint8)
+    for left in range(20, 100, 8):
+        page[30:37, left : left + 5] = 0
+    page[27:40, 12:14] = 170  # a bar, half of which is in either column
+    assert find_ink(Image.fromarray(page)).pieces[:, 0].min() == 12
 
 
 def runs_of(*glyphs):

@@ -39,6 +39,8 @@ _MAX_WORK_PIXELS: Final = 16_000_000  # of the picture, else it is made smaller
 
 # Pieces of ink.
 _DARK: Final = 110  # ink at least this dark makes pieces
+_FAINT: Final = 64  # where type is small, since a thin stroke between two pixels is faint in both
+_SMALL_PX: Final = 10.5
 _MIN_SYMBOLS: Final = 3
 _MIN_LETTER_PX: Final = 2.5  # smaller letters cannot be told from each other
 _MAX_PIECES: Final = 60_000
@@ -142,6 +144,8 @@ def find_ink(image: Image.Image) -> PageInk | None:
         return None  # grain all over
     pieces, _ = measure_pieces(dark)
     symbol_px = symbol_height(pieces)
+    if symbol_px is not None and symbol_px < _SMALL_PX:
+        pieces, _ = measure_pieces(ink >= _FAINT)
     if symbol_px is None or len(pieces) > _MAX_PIECES:
         return None
     return PageInk(ink, pieces, symbol_px)
