@@ -5,7 +5,7 @@
     python -m benchmarks.pages fonts SOURCE [--count 60]                           the same in PDFs, by fonts
     python -m benchmarks.pages read PAGES [--count 13]                             expression rate, end to end
     python -m benchmarks.pages speed PAGES                                         seconds of one page
-    python -m benchmarks.pages book PAGES [--count 300]                            memory, time of a long PDF
+    python -m benchmarks.pages book FILE.pdf --into OUT [--count 300]              memory, time of a long PDF
     python -m benchmarks.pages sheet PAGES --into SHEET.png                        what was found, to look at
 
 SOURCE is prose in TeX that the detector was not trained with. A box counts as found if a box of the same kind
@@ -20,8 +20,9 @@ import itertools
 import json
 import math
 import random
-import resource
 import statistics
+import subprocess
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -33,9 +34,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
 from i2l.pages.corpus import TEST_CLASSES, make_documents, make_pages, mark_pages, write_pages
-from i2l.pages.document import PageFile, homography, project, straighten
+from i2l.pages.document import PageFile
 from i2l.pages.find import DETECTOR_FOLDER, DISPLAYED, INLINE, Detector
-from i2l.pages.reader import PageReader
+from i2l.pages.reader import PageReader, homography, project, straighten
 
 SCORES = ((DISPLAYED, 0.5), (DISPLAYED, 0.8), (INLINE, 0.5), ("number", 0.5))
 
@@ -256,21 +257,38 @@ def speed(folder: Path, detector: Path) -> None:
     )
 
 
-def book(folder: Path, detector: Path, count: int) -> None:
-    """Find the formulas of a long PDF made of pages; print the time of a page and the most memory."""
-    import tempfile
+def resident_mib(process: int) -> float:
+    """Memory of a process and of all that it has started."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    except OSError:  # it has just ended
+        return 0.0
+    kib = [int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")]
+    return sum(kib) / 1024 + sum(resident_mib(int(child)) for child in children)
 
-    pages = [Image.open(path.with_suffix(".png")).convert("L") for path in sorted(folder.glob("*.json"))[:20]]
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "book.pdf"
-        many = [pages[index % len(pages)] for index in range(count)]
-        many[0].save(path, save_all=True, append_images=many[1:], resolution=200)
-        reader = PageReader(detector=detector)
-        started = time.perf_counter()
-        number = sum(1 for _ in reader.read(path, pages=f"1-{count}"))
-        seconds = time.perf_counter() - started
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{number} pages, {seconds / number:.2f} s a page, at most {peak:.0f} MiB of memory")
+
+def watch(command: list[str], pages: Path, until: int | None) -> tuple[float, int]:
+    """Run a command until it ends, or is killed after some pages; return the most MiB, and the pages."""
+    most = 0.0
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None:
+            most = max(most, resident_mib(process.pid))
+            if until is not None and len(list(pages.glob("0*.json"))) >= until:
+                process.kill()
+            time.sleep(0.05)
+    return most, len(list(pages.glob("0*.json")))
+
+
+def book(path: Path, count: int, into: Path) -> None:
+    """Read a long PDF by `i2l page`, which is killed once and goes on; print time and memory."""
+    command = [sys.executable, "-m", "i2l", "page", str(path), "--pages", f"1-{count}", "-o", str(into)]
+    pages, started = into / f"{path.stem}.pages", time.perf_counter()
+    first, half = watch(command, pages, count // 2)
+    second, done = watch(command, pages, None)
+    seconds = time.perf_counter() - started
+    print(f"{done} pages ({half} before it was killed), {seconds / done:.1f} s a page")
+    print(f"at most {first:.0f} MiB before and {second:.0f} MiB after, all processes together")
 
 
 def main() -> None:
@@ -305,7 +323,7 @@ def main() -> None:
     elif options.command == "speed":
         speed(options.pages[0], options.detector)
     elif options.command == "book":
-        book(options.pages[0], options.detector, options.count or 300)
+        book(options.pages[0], options.count or 300, options.into)
     elif options.command == "fonts":
         fonts(options.pages, options.count or 60, 1, Detector(options.detector))
     elif options.command == "sheet":

@@ -22,19 +22,21 @@ from i2l.cli.read import _PAGE_UNREAD, _page_hint
 from i2l.errors import I2LError
 from i2l.files import find_damage
 from i2l.inference.options import ReadingOptions
+from i2l.pages import document
 from i2l.pages.corpus import compose_document, draw_look
-from i2l.pages.document import MAX_PAGES, PageError, PageFile, straighten
-from i2l.pages.find import DETECTOR_FILE, DETECTOR_FOLDER, DISPLAYED, INLINE, NUMBER, Found, reading_order
-from i2l.pages.output import print_pages
-from i2l.pages.reader import (
-    PageFormula,
-    PageReader,
-    PageReading,
-    PageTask,
-    _save_picture,
-    choose_pages,
-    read_tasks,
+from i2l.pages.document import MAX_PAGES, PageError, PageFile
+from i2l.pages.find import (
+    DETECTOR_FILE,
+    DETECTOR_FOLDER,
+    DISPLAYED,
+    INLINE,
+    NUMBER,
+    Found,
+    find_ink,
+    reading_order,
 )
+from i2l.pages.output import PageTask, _save_picture, plan_documents, print_pages, read_tasks, tasks_of
+from i2l.pages.reader import PageFormula, PageReader, PageReading, choose_pages, straighten
 
 needs_tex = pytest.mark.tex
 
@@ -51,11 +53,13 @@ def only_finds(reader, source):
 
 
 def blank_pdf(pages=1, width=595, height=842, content=""):
-    """A PDF by hand."""
+    """A PDF by hand, with the same content on all pages, or a list of what is on each."""
+    contents = [content] * pages if isinstance(content, str) else content
+    pages = len(contents)
     objects = ["<< /Type /Catalog /Pages 2 0 R >>"]
     kids = " ".join(f"{3 + 2 * index} 0 R" for index in range(pages))
     objects.append(f"<< /Type /Pages /Count {pages} /Kids [{kids}] >>")
-    for index in range(pages):
+    for index, content in enumerate(contents):
         objects.append(
             f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {width} {height}] /Contents {4 + 2 * index} 0 R >>"
         )
@@ -145,6 +149,40 @@ def test_pdf_says_by_which_way_formulas_were_found(pdf, reader):
     assert any(formula.kind == DISPLAYED for formula in read.formulas)
 
 
+def test_a_thin_stroke_between_two_pixels_is_ink_where_type_is_small():
+    page = np.full((60, 120), 255, np.uint8)
+    for left in range(20, 100, 8):
+        page[30:37, left : left + 5] = 0
+    page[27:40, 12:14] = 170  # a bar, half of which is in either column
+    assert find_ink(Image.fromarray(page)).pieces[:, 0].min() == 12
+
+
+def runs_of(*glyphs):
+    """Formulas of a line: each glyph is text, left, right, and m (of formulas), i (italic), s (small)."""
+    line = [
+        document._Glyph(
+            text, 7.0 if "s" in font else 10.0, (left, 0, right, 8), "m" in font, False, "i" in font
+        )
+        for text, left, right, font in glyphs
+    ]
+    return [(left, right) for left, _, right, _ in document._runs(document._with_leaning_letters(line))]
+
+
+def test_fonts_show_inline_formulas():
+    word = [("o", 0, 4, ""), ("r", 5, 8, "")]
+    assert runs_of(*word, ("x", 12, 17, "m"), ("=", 24, 29, ""), ("2", 36, 40, ""), (".", 41, 42, "")) == [
+        (12, 40)
+    ], "gaps around signs are stretched"
+    assert runs_of(*word, ("k", 12, 16, "m"), ("-", 17, 19, ""), ("t", 20, 22, ""), ("h", 23, 26, "")) == [
+        (12, 16)
+    ], "a hyphen is no minus"
+    assert runs_of(("\u2022", 0, 4, "m"), *word) == [], "a bullet is no formula"
+    assert runs_of(("T", 0, 5, "i"), ("n", 6, 9, "is"), ("i", 20, 22, ""), ("s", 23, 26, "")) == [(0, 9)]
+    assert runs_of(*[(letter, 5 * place, 5 * place + 4, "i") for place, letter in enumerate("word")]) == []
+    name = [("d", 0, 4, ""), ("e", 5, 8, ""), ("g", 9, 12, ""), ("P", 15, 20, "m")]
+    assert runs_of(*name) == [(0, 20)]
+
+
 @needs_tex
 @pytest.mark.slow
 def test_displays_and_their_numbers_are_read(pdf):
@@ -222,6 +260,49 @@ def test_an_encrypted_pdf_is_said():
     )
     with pytest.raises(PageError, match="encrypted"):
         PageFile(content)
+
+
+@pytest.mark.slow
+def test_a_page_that_takes_for_ever_is_said_and_the_rest_is_read(monkeypatch, reader, tmp_path):
+    slow = "[1 1] 0 d 0.1 w 0 0 m 100 842 300 0 595 842 c S\n" * 50_000
+    large = "0 0 m 595 842 l S\n" * 3_000_000
+    path = tmp_path / "hard.pdf"
+    path.write_bytes(blank_pdf(content=["", slow, "", large, ""]))
+    monkeypatch.setattr(document, "MAX_DRAWING_S", 5.0)
+    errors = [page.error for page in reader.read(path)]
+    assert errors[0] is errors[2] is errors[4] is None
+    assert errors[1] == "Page 2 of hard.pdf takes more than 5 s to draw; save it as a picture first."
+    assert errors[3].startswith("Page 4 of hard.pdf ")
+    assert "needs more than 512 MiB" in errors[3] or "takes more than 5 s" in errors[3]
+
+
+def test_a_process_that_draws_is_kept_for_the_next_file_and_lost_ones_are_replaced():
+    with PageFile(blank_pdf()) as file:
+        file.page(1)
+        drawer = file._drawer
+    with PageFile(blank_pdf(2)) as file:
+        assert file._drawer is drawer
+        drawer._process.kill()
+        with pytest.raises(PageError, match="needs more"):
+            file.page(1)
+        assert file.page(2).image.size == (1653, 2339)
+        assert file._drawer is not drawer
+
+
+@pytest.mark.slow
+def test_large_formulas_are_read_within_memory():
+    code = """
+import resource
+import numpy as np
+from i2l import Reader
+page = np.full((1200, 1200), 255, np.uint8)
+page[::40, ::7] = 0
+reader = Reader(threads=2, beam_width=1, max_tokens=4, check=False)
+reader.read_many([page[: 1200 - size] for size in range(5)], scale=1.0, errors="return")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 600, "one after the other; side by side they take 760 MiB"
 
 
 def test_folders_and_missing_files_are_said(tmp_path):
@@ -358,8 +439,6 @@ def test_a_run_that_was_killed_goes_on_where_it_was(pdf, tmp_path):
 def test_pages_side_by_side_are_the_same(pdf, tmp_path):
     path = tmp_path / "paper.pdf"
     path.write_bytes(pdf)
-    from i2l.pages.reader import plan_documents, tasks_of
-
     results = []
     for jobs in (1, 2):
         plans = list(plan_documents([path, path], tmp_path / str(jobs), pages="1", settings={}))

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from i2l.formats.convert import OutputFormat
     from i2l.images.open import ImageSource
     from i2l.inference.reading import Reading
-    from i2l.pages.output import PageFormat
-    from i2l.pages.reader import DocumentPlan, PageReading
+    from i2l.pages.output import DocumentPlan, PageFormat
+    from i2l.pages.reader import PageReading
 
 _PAGE_UNREAD = 0.35  # share of ink that was not read, above which a picture may be a page
 _PAGE_HEIGHT_PX = 600  # at the scale of the model, of a picture that was read with doubt: a dozen lines
@@ -358,8 +358,7 @@ def page(
     """
     import warnings
 
-    from i2l.pages.output import SUFFIXES, print_pages
-    from i2l.pages.reader import plan_documents, tasks_of
+    from i2l.pages.output import SUFFIXES, plan_documents, print_pages, tasks_of
 
     if output not in SUFFIXES:
         raise I2LError(f"There is no format {output!r}; choose one of {', '.join(SUFFIXES)}.")
@@ -394,7 +393,7 @@ def page(
 
 def _read(tasks: list[Any], options: ReadingOptions, *, jobs: int, tokens: bool) -> "Iterator[PageReading]":
     """Read pages and show on stderr how far it is."""
-    from i2l.pages.reader import is_done, read_tasks
+    from i2l.pages.output import is_done, read_tasks
 
     done = sum(map(is_done, tasks))
     if done:
@@ -419,8 +418,7 @@ def _say_errors(pages: "list[PageReading]") -> bool:
 
 def _assemble(plan: "DocumentPlan", out: Path, kind: "PageFormat") -> bool:
     """Write the file of a document out of its pages; say whether one of them could not be read."""
-    from i2l.pages.output import output_path, pictures_from, write_pages
-    from i2l.pages.reader import load_page, tasks_of
+    from i2l.pages.output import load_page, output_path, pictures_from, tasks_of, write_pages
 
     assert plan.folder is not None
     failed = False

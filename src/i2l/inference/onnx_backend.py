@@ -43,11 +43,14 @@ class OnnxBackend:
         self._folder = folder
         self._lane: OnnxBackend | None = None  # loaded when it is first asked for
         self._loading = threading.Lock()
+        self._once = onnxruntime.RunOptions()  # images have many sizes: room for the largest is not kept
+        self._once.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
         options = onnxruntime.SessionOptions()
         self.num_lanes = threads or available_threads()
         options.intra_op_num_threads = self.num_lanes
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
+        options.enable_mem_pattern = False  # a plan for every size of an image would be kept
         # Threads wait awake within a call, which is a third faster than waking them for each of hundreds of
         # small operations, and sleep between calls: another session or process may need the processor.
         options.add_session_config_entry("session.force_spinning_stop", "1")
@@ -83,7 +86,7 @@ class OnnxBackend:
         part = np.ascontiguousarray(pixels[window.images, window.rows, window.columns])
         names = [MEMORY + name for name in self._folder.memory_names]
         names += [START + name for name in self._folder.state_names]
-        values = self._encoder.run(names, {"pixels": part, "cells": window.cells})
+        values = self._encoder.run(names, {"pixels": part, "cells": window.cells}, self._once)
         return dict(zip(names, values, strict=True))
 
     def start(self, memory: Memory) -> State:

@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal, Protocol, TypeVar, overload
@@ -50,6 +51,7 @@ from i2l.model.config import Limits
 _OTHER_IS_HERE: Final = f"The model {HANDWRITING!r} reads handwriting."
 _OTHER_IS_MISSING: Final = "The model for handwriting is not installed: `i2l models` has the command for it."
 CHUNK_IMAGES: Final = 16  # that are taken at a time, at least; those of about one size are read together
+_BATCH_PIXELS: Final = 600_000  # of a batch; one with more takes hundreds of megabytes and is read alone
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -130,6 +132,7 @@ class Reader:
         self._assembly = ReadingAssembly(self.model)
         self._batch_size = options.batch_size or self.model.backend.batch_size
         self._other = _OtherReader(options)
+        self._large = threading.Lock()  # held by whoever reads a large batch
 
     def with_options(
         self,
@@ -355,9 +358,14 @@ class Reader:
                 forms[index] = prepared
                 results.append(None)
         order = sorted(forms, key=lambda index: (forms[index][-1].pixels.shape[::-1], index), reverse=True)
-        batches = [
-            order[first : first + self._batch_size] for first in range(0, len(order), self._batch_size)
-        ]
+        batches: list[list[int]] = []
+        room = 0
+        for index in order:
+            room -= forms[index][-1].pixels.size
+            if not batches or len(batches[-1]) == self._batch_size or room < 0:
+                batches.append([])
+                room = _BATCH_PIXELS - forms[index][-1].pixels.size
+            batches[-1].append(index)
         found = run(
             lambda batch: self._read_batch([forms[index] for index in batch], backend),
             batches,
@@ -408,7 +416,9 @@ class Reader:
         self, forms: Sequence[list[PreparedImage]], backend: Backend
     ) -> list[Reading | NotAFormulaError]:
         """Search in images and make readings of what was found; one that makes no sense is an error."""
-        attempts = self._policy.search(forms, backend)
+        large = sum(images[-1].pixels.size for images in forms) > _BATCH_PIXELS
+        with self._large if large else nullcontext():
+            attempts = self._policy.search(forms, backend)
         return self._assembly.assemble(attempts, check=self.options.check)
 
 

@@ -1,17 +1,25 @@
-"""Pages out of files: PDFs, pictures and TIFFs of many pages, opened within limits and made straight.
+"""Pages out of files: PDFs, pictures and TIFFs of many pages, opened within limits.
 
 Every page becomes a picture. A PDF that was born digital also says which fonts its glyphs are of, which the
 search for formulas takes into account. Pages are made one by one, so that a book needs no more memory than
-its largest page.
+its largest page. PDFs are drawn by a process of their own with a limit of time and memory: one that takes
+for ever, or ends the process, costs its own page and nothing else.
 """
 
+import atexit
 import ctypes
 import io
 import math
+import os
+import pickle
 import re
 import stat
+import subprocess
+import sys
+import threading
+import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -22,19 +30,19 @@ from PIL import Image
 
 from i2l.errors import I2LError, require_extra
 from i2l.images.open import MAX_FILE_BYTES, MAX_PIXELS, ImageError, NotAnImageError, open_image
-from i2l.pages.find import GlyphHints, PageInk, find_ink, symbol_height
+from i2l.pages.find import GlyphHints
 
 DPI: Final = 200.0  # at which the pages of a PDF are drawn
 MAX_PDF_BYTES: Final = 2 << 30
 MAX_PAGES: Final = 5_000
 MAX_PAGE_PIXELS: Final = 25_000_000
 MIN_DPI: Final = 60.0  # below it nothing can be read: such a page is refused
+MAX_DRAWING_S: Final = 30.0  # of a page of a PDF
+MAX_DRAWING_BYTES: Final = 512 << 20  # of the process that draws
 _POINTS_PER_INCH: Final = 72.0
 _METRES_PER_POINT: Final = 0.0254 / 72
 _MIN_GLYPHS, _MAX_GLYPHS = 20, 40_000  # of a page whose fonts are looked at
 _MIN_MATH_LETTERS: Final = 1  # in fonts of formulas, for these to be believed
-
-Homography = NDArray[np.floating[Any]]  # 3 x 3, of columns and rows
 
 
 class PageError(I2LError):
@@ -43,14 +51,11 @@ class PageError(I2LError):
 
 @dataclass(frozen=True)
 class PagePicture:
-    """A page as a picture, made straight, and how it lies on the picture that was given."""
+    """A page as a picture."""
 
     image: Image.Image
-    size_px: tuple[int, int]  # width and height of the page as it was given, or drawn
     dpi: float | None = None  # of a PDF
-    hints: GlyphHints | None = None
-    to_given: Homography | None = None  # from the straight picture to the given one; None if it was straight
-    given: Image.Image | None = None  # the picture before it was made straight; None if it was straight
+    hints: GlyphHints | None = None  # of a PDF that was born digital
 
 
 class PageFile:
@@ -69,11 +74,12 @@ class PageFile:
         """
         self.name = name or (source.name if isinstance(source, Path) else "the file")
         self._source = source
-        self._pdf: Any = None
+        self._drawer: _Drawer | None = None
         head = self._head()
-        if b"%PDF-" in head:
-            self._pdf = self._open_pdf()
-            self.num_pages = len(self._pdf)
+        self.is_pdf = b"%PDF-" in head  # else it is a picture
+        if self.is_pdf:
+            require_extra("pypdfium2", "pages")
+            self.num_pages = self._open_pdf()
         else:
             self.num_pages = self._count_frames()
         if self.num_pages < 1:
@@ -93,26 +99,23 @@ class PageFile:
 
     def close(self) -> None:
         """Let go of the file."""
-        if self._pdf is not None:
-            self._pdf.close()
-            self._pdf = None
+        if self._drawer is not None:
+            drawer, self._drawer = self._drawer, None
+            drawer.give_back()
 
-    @property
-    def is_pdf(self) -> bool:
-        """Whether the pages come from a PDF."""
-        return self._pdf is not None
+    def __del__(self) -> None:
+        """Let go of the file, if nobody did."""
+        self.close()
 
     def page(self, number: int) -> PagePicture:
-        """Draw or open a page, and make it straight.
+        """Draw or open a page.
 
         Raises:
             PageError: if it cannot be drawn.
         """
         if not 1 <= number <= self.num_pages:
             raise PageError(f"{self.name} has no page {number}; it has {self.num_pages}.")
-        if self._pdf is None:
-            return straighten(self._frame(number - 1))
-        return self._draw(number - 1)
+        return self._draw(number - 1) if self.is_pdf else PagePicture(self._frame(number - 1))
 
     def _head(self) -> bytes:
         if isinstance(self._source, bytes):
@@ -138,14 +141,18 @@ class PageFile:
             )
         return head
 
-    def _open_pdf(self) -> Any:  # noqa: ANN401 - of pdfium
-        pdfium = require_extra("pypdfium2", "pages")
+    def _open_pdf(self) -> int:
+        """Have a process open the PDF; return how many pages it has."""
+        self._drawer = _Drawer.take()
         try:
-            return pdfium.PdfDocument(self._source)
-        except pdfium.PdfiumError as error:
-            if "password" in str(error).lower():
-                raise PageError(f"{self.name} is encrypted; save it without a password first.") from error
-            raise PageError(f"{self.name} is damaged: no PDF reader could open it.") from error
+            num_pages: int = self._drawer.ask("open", self._source, self.name)
+        except PageError:
+            self.close()
+            raise
+        except _DrawerLostError as error:
+            self.close()
+            raise PageError(f"{self.name} {error.after('to open')}.") from error
+        return num_pages
 
     def _count_frames(self) -> int:
         if isinstance(self._source, bytes):
@@ -183,26 +190,193 @@ class PageFile:
                 raise NotAnImageError(f"page {index + 1} is damaged ({type(error).__name__})") from error
 
     def _draw(self, index: int) -> PagePicture:
-        pdfium = require_extra("pypdfium2", "pages")
+        if self._drawer is None:  # the last page was the end of it
+            self._open_pdf()
+        assert self._drawer is not None
         try:
-            page = self._pdf[index]
+            pixels, dpi, hints = self._drawer.ask("draw", index)
+        except _DrawerLostError as error:
+            self.close()
+            raise PageError(f"Page {index + 1} of {self.name} {error.after('to draw')}.") from error
+        return PagePicture(Image.fromarray(pixels), dpi, hints)
+
+
+class _DrawerLostError(Exception):
+    """A process that drew has ended: by itself, or since its time was over."""
+
+    def __init__(self, seconds: float | None) -> None:
+        super().__init__()
+        self._seconds = seconds  # that it was given, if these were over
+
+    def after(self, doing: str) -> str:
+        """Say what happened, as the end of a sentence."""
+        if self._seconds is None:
+            return f"needs more than {MAX_DRAWING_BYTES >> 20} MiB {doing}, or is damaged"
+        return f"takes more than {self._seconds:g} s {doing}; save it as a picture first"
+
+
+class _Drawer:
+    """A process that opens PDFs and draws their pages, one document at a time; one that is idle is kept."""
+
+    _idle: "tuple[int, _Drawer] | None" = None  # and the process that it belongs to
+    _keeping = threading.Lock()
+
+    def __init__(self) -> None:
+        root = str(Path(__file__).parents[2])
+        code = (
+            f"import sys; sys.path.insert(0, {root!r}); from i2l.pages import document; document.draw_for()"
+        )
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        )
+
+    @classmethod
+    def take(cls) -> "_Drawer":
+        """Return the idle one, or start one."""
+        with cls._keeping:
+            idle, cls._idle = cls._idle, None
+        if idle is not None and idle[0] == os.getpid() and idle[1]._process.poll() is None:
+            return idle[1]
+        return cls()
+
+    def give_back(self) -> None:
+        """Close the document, and keep the process for the next one."""
+        if self._process.poll() is not None:
+            return
+        try:
+            self.ask("close")
+        except (PageError, _DrawerLostError):
+            return
+        with _Drawer._keeping:
+            kept, _Drawer._idle = _Drawer._idle, (os.getpid(), self)
+        if kept is not None and kept[0] == os.getpid():
+            kept[1].end()
+
+    def end(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+    def ask(self, *request: Any) -> Any:  # noqa: ANN401 - of the kind that was asked for
+        """Have the process do something.
+
+        Raises:
+            PageError: what it says is wrong.
+            _DrawerLostError: if it ended meanwhile, which it does when its time is over.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        limit_s, over = MAX_DRAWING_S, threading.Event()
+
+        def stop() -> None:
+            over.set()
+            self._process.kill()
+
+        timer = threading.Timer(limit_s, stop)
+        try:
+            timer.start()
+            pickle.dump(request, self._process.stdin)
+            self._process.stdin.flush()
+            error, answer = pickle.load(self._process.stdout)
+        except (OSError, EOFError, pickle.UnpicklingError) as lost:
+            with suppress(OSError):
+                self.end()
+            raise _DrawerLostError(limit_s if over.is_set() else None) from lost
+        finally:
+            timer.cancel()
+        if error is not None:
+            raise PageError(error)
+        return answer
+
+    @classmethod
+    def end_idle(cls) -> None:
+        """End the idle one."""
+        if cls._idle is not None and cls._idle[0] == os.getpid():
+            cls._idle[1].end()
+
+
+atexit.register(_Drawer.end_idle)
+
+
+def draw_for() -> None:
+    """Open PDFs and draw pages as the process at the other end of the pipes asks, in limited memory."""
+    with suppress(ImportError, ValueError, OSError):  # where there are no such limits
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_DATA, (MAX_DRAWING_BYTES, MAX_DRAWING_BYTES))
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever a library prints is no answer
+    pdf = _Pdf()
+    while True:
+        try:
+            name, *given = pickle.load(requests)
+        except EOFError:
+            return
+        answer: tuple[str | None, Any]
+        try:
+            answer = None, getattr(pdf, name)(*given)
+        except Exception as error:
+            answer = str(error) if isinstance(error, I2LError) else f"{pdf.name} is damaged ({error}).", None
+        pickle.dump(answer, answers, pickle.HIGHEST_PROTOCOL)
+        answers.flush()
+
+
+class _Pdf:
+    """A PDF in the process that draws it."""
+
+    def __init__(self) -> None:
+        self.name = "the file"
+        self._document: Any = None
+        self._pdfium = require_extra("pypdfium2", "pages")
+
+    def open(self, source: Path | bytes, name: str) -> int:
+        """Open a document; return how many pages it has.
+
+        Raises:
+            PageError: if it cannot be opened.
+        """
+        self.name = name
+        try:
+            self._document = self._pdfium.PdfDocument(source)
+        except self._pdfium.PdfiumError as error:
+            if "password" in str(error).lower():
+                raise PageError(f"{name} is encrypted; save it without a password first.") from error
+            raise PageError(f"{name} is damaged: no PDF reader could open it.") from error
+        return len(self._document)
+
+    def close(self) -> None:
+        """Close the document."""
+        if self._document is not None:
+            self._document.close()
+            self._document = None
+
+    def draw(self, index: int) -> tuple[NDArray[np.uint8], float, GlyphHints | None]:
+        """Draw a page, counted from 0; return its pixels, their resolution, and what its fonts say.
+
+        Raises:
+            PageError: if it cannot be drawn.
+        """
+        pdfium = self._pdfium
+        try:
+            page = self._document[index]
         except pdfium.PdfiumError as error:
             raise PageError(f"Page {index + 1} of {self.name} is damaged.") from error
         try:
             width, height = page.get_size()
             dpi = self._dpi_for(index, width, height)
             bitmap = page.render(scale=dpi / _POINTS_PER_INCH, grayscale=True, may_draw_forms=False)
-            image = Image.fromarray(np.asarray(bitmap.to_numpy()).copy())
+            pixels = np.asarray(bitmap.to_numpy()).copy()
             bitmap.close()
-            hints = _read_hints(page, image.size)
+            return pixels, dpi, _read_hints(page, pixels.shape[::-1])
         except (pdfium.PdfiumError, ValueError, MemoryError) as error:
             raise PageError(f"Page {index + 1} of {self.name} cannot be drawn ({error}).") from error
         finally:
             page.close()
-        if hints is None:  # a scan in a PDF may lie askew
-            straight = straighten(image)
-            return PagePicture(straight.image, image.size, dpi, None, straight.to_given, straight.given)
-        return PagePicture(image, image.size, dpi, hints)
 
     def _dpi_for(self, index: int, width: float, height: float) -> float:
         """Return the resolution to draw a page at.
@@ -239,18 +413,26 @@ _MATH_FONTS: Final = re.compile(
     r"pplri7m|ptmri7m|futmi|fourier-m|esint|wasy|stmary|BBOLD|dsrom|MdSymbol|Euler|mathdes|Kp--M|-M-|anttm",
     re.IGNORECASE,
 )
+_LEANING_FONTS: Final = re.compile(r"Ital|Obliq|Slant|CMTI|CMSL|SL\d|-It\b", re.IGNORECASE)
 _BOLD_FONTS: Final = re.compile(r"Bold|CMBX|LMRoman\d+-Bold|Black|-Bd", re.IGNORECASE)
 _FONT_NAME_BYTES: Final = 128
 # Beside a letter of a formula these belong to it too, though they are set in the font of the text.
 _SIGNS: Final = frozenset("0123456789()[]{}=+-<>|/!'\u2032\u2212\u00b1\u00d7\u00b7\u2264\u2265")
 _PAUSES: Final = frozenset(",;:.")
 _FUNCTIONS: Final = re.compile(
-    "(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|log|ln|lim|max|min|sup|inf|exp|det|dim|ker|deg|gcd|Pr|mod|tr|rank"
+    "(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|log|ln|lim|max|min|sup|inf|exp|det|dim|ker|deg|gcd|Pr|mod|[Tt]r|rank|Re|Im|im|id|arg|sgn|"
+    "ord|span|coker|Hom|Aut|End|Gal|Spec|Stab|Res|diag|curl|div|grad|vol|supp|lcm|char|erf"
 )
 _WORD_GAP: Final = 0.5  # of the height of the type: wider gaps end a formula
 _LETTER_GAP: Final = 0.12  # between letters of one word
-_NAME_GAP: Final = 0.25  # between a name or letter and what it belongs to
-_PAUSE_GAP: Final = 0.26  # after a comma within a formula
+_SIGN_GAP: Final = 0.9  # on either side of a sign, which a formula neither begins nor ends with
+_SCRIPT_SIZE: Final = 0.85  # of the type beside it, at most
+_NAME_GAP: Final = 0.25  # between a letter and what it belongs to
+_FUNCTION_GAP: Final = 0.32  # between the name of a function and what it belongs to
+_PAUSE_GAP: Final = 0.33  # after a comma within a formula
+_COLON_GAP: Final = 0.6  # after a colon, as in f: X -> Y
+_MAX_PAUSES: Final = 12  # glyphs between two parts of one formula
+_BULLETS: Final = frozenset("\u2022\u25e6\u25aa\u2013")
 _NUMBER: Final = re.compile(r"(?:[A-Z]\.?)?\d{1,3}(?:[.\-]\d{1,3}){0,3}[a-z]?'?")
 _NUMBER_GAP: Final = 1.5  # around an equation number
 _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
@@ -264,6 +446,12 @@ class _Glyph(NamedTuple):
     box: tuple[int, int, int, int]
     mathematical: bool
     bold: bool
+    leaning: bool = False
+
+    @property
+    def sign(self) -> bool:
+        """Whether it is a sign between two terms, such as = or +."""
+        return self.text == "-" or (self.text != "|" and unicodedata.category(self.text or " ") == "Sm")
 
 
 def _read_hints(page: Any, size_px: tuple[int, int]) -> GlyphHints | None:  # noqa: ANN401 - of pdfium
@@ -272,7 +460,7 @@ def _read_hints(page: Any, size_px: tuple[int, int]) -> GlyphHints | None:  # no
     Returns:
         None if the page has no text of its own, as a scan has not, or no letters in fonts of formulas.
     """
-    glyphs = _read_glyphs(page, size_px)
+    glyphs = _with_leaning_letters(_read_glyphs(page, size_px))
     if sum(glyph.mathematical and glyph.text.isalpha() for glyph in glyphs) < _MIN_MATH_LETTERS:
         return None
     boxes = np.array([glyph.box for glyph in glyphs], np.float64).reshape(-1, 4)
@@ -291,7 +479,7 @@ def _read_glyphs(page: Any, size_px: tuple[int, int]) -> list[_Glyph]:  # noqa: 
         left, right, bottom, top = (ctypes.c_double() for _ in range(4))
         column, row = ctypes.c_int(), ctypes.c_int()
         buffer, flags = ctypes.create_string_buffer(_FONT_NAME_BYTES), ctypes.c_int()
-        known: dict[bytes, tuple[bool, bool]] = {}
+        known: dict[bytes, tuple[bool, bool, bool]] = {}
         scale = size_px[1] / max(raw.FPDF_GetPageHeightF(page), 1.0)
 
         def on_picture(x: float, y: float) -> tuple[int, int]:
@@ -307,17 +495,53 @@ def _read_glyphs(page: Any, size_px: tuple[int, int]) -> list[_Glyph]:  # noqa: 
             name = buffer.value
             if name not in known:
                 plain = name.decode("utf-8", "replace").rpartition("+")[2]
-                known[name] = bool(_MATH_FONTS.search(plain)), bool(_BOLD_FONTS.search(plain))
+                mathematical, bold, leaning = (
+                    bool(fonts.search(plain)) for fonts in (_MATH_FONTS, _BOLD_FONTS, _LEANING_FONTS)
+                )
+                known[name] = mathematical, bold, leaning and not mathematical
             x0, y0 = on_picture(left.value, top.value)
             x1, y1 = on_picture(right.value, bottom.value)
             box = min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
             code = raw.FPDFText_GetUnicode(text, index)
             said = chr(code) if 32 < code < 0x110000 else ""
+            if 0xD800 <= code < 0xE000:  # half of a letter that Unicode has for formulas
+                said = "x"
             size = raw.FPDFText_GetFontSize(text, index) * scale
             glyphs.append(_Glyph(said, max(size, 1.0), box, *known[name]))
     finally:
         raw.FPDFText_ClosePage(text)
     return glyphs
+
+
+def _with_leaning_letters(glyphs: list[_Glyph]) -> list[_Glyph]:
+    """Count italic letters that stand alone as those of formulas, where these have no italics of their own.
+
+    So it is with Times, Utopia and others, whose italics serve for words and for formulas. Letters of an
+    italic phrase are told by their neighbours; in italic paragraphs only letters with scripts count.
+    """
+    words: list[tuple[int, int]] = []  # runs of italic letters of one word
+    for index, glyph in enumerate(glyphs):
+        if not (glyph.leaning and glyph.text.isalpha()):
+            continue
+        if words and words[-1][1] == index and _are_neighbours(glyphs, index - 1, index, _LETTER_GAP):
+            words[-1] = words[-1][0], index + 1
+        else:
+            words.append((index, index + 1))
+    lengths = {start: end - start for start, end in words} | {end - 1: end - start for start, end in words}
+    chosen: list[int] = []
+    for start, end in words:
+        sizes = [glyph.size_px for glyph in glyphs[start : end + 1]]  # a script may follow that is no letter
+        scripts = min(sizes) < _SCRIPT_SIZE * max(sizes)
+        in_phrase = lengths.get(start - 1, 0) > 2 or lengths.get(end, 0) > 2
+        if scripts or (end - start <= 2 and not in_phrase):
+            chosen += range(start, end)
+    own = sum(glyph.mathematical and glyph.text.isalpha() and glyph.text < "\x7f" for glyph in glyphs)
+    if own >= len(chosen):
+        return glyphs
+    marked = list(glyphs)
+    for index in chosen:
+        marked[index] = glyphs[index]._replace(mathematical=True)
+    return marked
 
 
 def _runs(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
@@ -328,19 +552,52 @@ def _runs(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
         step = 1 if order.step > 0 else -1
         for index in order:
             beside, glyph = index - step, glyphs[index]
-            if not taken[index] and taken[beside] and glyph.text in _SIGNS and glyph.text:
-                taken[index] = _are_neighbours(glyphs, index, beside, _WORD_GAP)
-    for index in range(1, len(glyphs) - 1):  # a comma between two parts of one formula
-        if glyphs[index].text in _PAUSES and taken[index - 1] and taken[index + 1] and not taken[index]:
-            taken[index] = _are_neighbours(glyphs, index, index + 1, _PAUSE_GAP)
+            if taken[index] or not taken[beside]:
+                continue
+            if glyph.text and glyph.text in _SIGNS:
+                taken[index] = _are_neighbours(glyphs, index, beside, _gap(glyphs, index, beside))
+            elif step > 0 and glyph.size_px < _SCRIPT_SIZE * glyphs[beside].size_px:
+                taken[index] = _are_neighbours(glyphs, index, beside, _LETTER_GAP)
+    _take_pauses(glyphs, taken)
     run: list[_Glyph] = []
     for index, glyph in enumerate(glyphs):
-        if run and not (taken[index] and _are_neighbours(glyphs, index - 1, index, _WORD_GAP)):
+        if run and not (
+            taken[index] and _are_neighbours(glyphs, index - 1, index, _gap(glyphs, index - 1, index))
+        ):
             yield from _trimmed(run)
             run = []
         if taken[index]:
             run.append(glyph)
     yield from _trimmed(run)
+
+
+def _take_pauses(glyphs: list[_Glyph], taken: list[bool]) -> None:
+    """Count commas, dots and numbers between two parts of one formula, as in 1, 2, ..., n, as part of it."""
+    last = -1  # the last glyph that is part of a formula, with nothing but pauses and signs since
+    for index, glyph in enumerate(glyphs):
+        if not taken[index]:
+            if not glyph.text or glyph.text not in _PAUSES | _SIGNS:
+                last = -1
+            continue
+        if 0 <= last < index - 1:
+            stretch = range(last, index)
+            narrow = all(
+                _are_neighbours(glyphs, place, place + 1, _pause_gap(glyphs[place])) for place in stretch
+            )
+            if narrow and index - last <= _MAX_PAUSES:
+                taken[last:index] = [True] * (index - last)
+        last = index
+
+
+def _pause_gap(glyph: _Glyph) -> float:
+    return _COLON_GAP if glyph.text == ":" else _PAUSE_GAP
+
+
+def _gap(glyphs: list[_Glyph], first: int, second: int) -> float:
+    """Return how wide a gap between two glyphs of one formula may be: around signs TeX stretches it."""
+    if ":" in (glyphs[first].text, glyphs[second].text):
+        return _COLON_GAP
+    return _SIGN_GAP if glyphs[first].sign or glyphs[second].sign else _WORD_GAP
 
 
 def _numbers(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
@@ -385,9 +642,10 @@ def _take_words(glyphs: list[_Glyph], taken: list[bool]) -> None:
             end += 1
         if end > start:
             word = "".join(glyph.text for glyph in glyphs[start:end])
-            before = start > 0 and taken[start - 1] and _are_neighbours(glyphs, start - 1, start, _NAME_GAP)
+            most = _FUNCTION_GAP if _FUNCTIONS.fullmatch(word) else _NAME_GAP
+            before = start > 0 and taken[start - 1] and _are_neighbours(glyphs, start - 1, start, most)
             after = end < len(glyphs) and (taken[end] or glyphs[end].text == "(")
-            after = after and _are_neighbours(glyphs, end - 1, end, _NAME_GAP)
+            after = after and _are_neighbours(glyphs, end - 1, end, most)
             single = end - start == 1
             around = [glyph.bold for glyph in (*glyphs[max(0, start - 2) : start], *glyphs[end : end + 2])]
             vector = single and glyphs[start].bold and not any(around)
@@ -412,221 +670,15 @@ def _trimmed(run: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
                     alone.append(index)
         alone += open_at
         last = len(run) - 1
-        wrapped = closes.get(0) == last and not any(glyph.text in ",=+-" for glyph in run[1:last])
-        if 0 in alone or (wrapped and run[0].text == "("):
+        wrapped = closes.get(0) == last and not any(glyph.text == "," or glyph.sign for glyph in run[1:last])
+        hyphens = [glyph.text == "-" and not glyph.mathematical for glyph in (run[0], run[-1])]
+        if 0 in alone or (wrapped and run[0].text == "(") or hyphens[0]:
             run = run[1:]
-        elif last in alone or run[-1].text in _PAUSES:
+        elif last in alone or run[-1].text in _PAUSES or hyphens[1]:
             run = run[:-1]
         else:
             break
-    if any(glyph.mathematical or glyph.bold for glyph in run):
+    said = {glyph.text for glyph in run}
+    if any(glyph.mathematical or glyph.bold for glyph in run) and not said <= _BULLETS:
         sides = list(zip(*(glyph.box for glyph in run), strict=True))
         yield min(sides[0]), min(sides[1]), max(sides[2]), max(sides[3])
-
-
-# Making a page straight.
-_MAX_ANGLE_DEG: Final = 12.0
-_LEAST_ANGLE_DEG: Final = 0.12
-_LEAST_GAIN: Final = 1.08  # in how sharply lines stand out, for a turn to be believed
-_QUARTER_GAIN: Final = 1.5
-_KEYSTONE_DEG: Final = 0.3  # by which lines at the top and at the foot differ, to be worth a transformation
-_MIN_LINES_PIECES: Final = 40
-_LOOKED_AT_PX: Final = 1600  # the longer side where lines are measured
-
-
-def straighten(image: Image.Image) -> PagePicture:
-    """Turn a page upright and its lines level; one that is straight stays as it is."""
-    factor = max(1, round(max(image.size) / _LOOKED_AT_PX))
-    small = image.reduce(factor) if factor > 1 and image.mode in ("L", "RGB", "RGBA") else image
-    if small is image:
-        factor = 1
-    ink = find_ink(small)
-    if ink is None or len(ink.pieces) < _MIN_LINES_PIECES:
-        return PagePicture(image, image.size)
-    quarter = _quarter_turn(ink)
-    size = np.array(small.size[::-1] if quarter % 2 else small.size, np.float64)
-    turn = _quarter_matrix(quarter, small.size)
-    upright = _turned_boxes(ink.pieces, turn)
-    symbol_px = symbol_height(upright) or ink.symbol_px
-    points = _line_points(upright, symbol_px)
-    angle, gain = _slope(points, symbol_px, 0.0, _MAX_ANGLE_DEG)
-    if gain < _LEAST_GAIN or abs(angle) < _LEAST_ANGLE_DEG:
-        angle = 0.0
-    level = _rotation(math.radians(angle), size / 2)
-    keystone = _keystone(project(np.linalg.inv(level), points), size, symbol_px)
-    if not quarter and not angle and keystone is None:
-        return PagePicture(image, image.size)
-    to_small = turn @ level @ (keystone if keystone is not None else np.eye(3))
-    scaling = np.diag([float(factor), float(factor), 1.0])
-    to_given: Homography = scaling @ to_small @ np.linalg.inv(scaling)
-    to_given /= to_given[2, 2]
-    flat = image if image.mode in ("L", "RGB") else image.convert("RGB")
-    width, height = (round(side * factor) for side in size)
-    paper = tuple(
-        int(value) for value in np.median(np.asarray(flat.resize((64, 64))).reshape(64 * 64, -1), axis=0)
-    )
-    straight = flat.transform(
-        (width, height),
-        Image.Transform.PERSPECTIVE,
-        tuple(to_given.ravel()[:8]),
-        Image.Resampling.BICUBIC,
-        fillcolor=paper if len(paper) > 1 else paper[0],
-    )
-    return PagePicture(straight, image.size, to_given=to_given, given=image)
-
-
-def _line_points(boxes: NDArray[np.float64], symbol_px: float) -> NDArray[np.float64]:
-    """Return the feet of letters, which stand on lines: (N, 2)."""
-    heights = boxes[:, 3] - boxes[:, 1]
-    widths = boxes[:, 2] - boxes[:, 0]
-    letters = (heights > 0.6 * symbol_px) & (heights < 1.9 * symbol_px) & (widths < 6 * symbol_px)
-    return np.stack([(boxes[letters, 0] + boxes[letters, 2]) / 2, boxes[letters, 3]], axis=1)
-
-
-def _sharpness(points: NDArray[np.float64], angle_deg: float, symbol_px: float) -> float:
-    """Say how sharply lines stand out when looked at along an angle."""
-    heights = points[:, 1] - points[:, 0] * math.tan(math.radians(angle_deg))
-    counts = np.bincount(((heights - heights.min()) / (symbol_px / 3)).astype(np.int64))
-    return float((counts.astype(np.float64) ** 2).sum())
-
-
-def _slope(
-    points: NDArray[np.float64], symbol_px: float, middle_deg: float, reach_deg: float
-) -> tuple[float, float]:
-    """Return the angle along which lines stand out most, and by how much more than along the middle one."""
-    if len(points) < _MIN_LINES_PIECES // 2:
-        return middle_deg, 1.0
-    best = middle_deg
-    step = 0.4
-    angles = np.arange(middle_deg - reach_deg, middle_deg + reach_deg + step, step)
-    while step > 0.02:
-        scores = [_sharpness(points, angle, symbol_px) for angle in angles]
-        best = float(angles[int(np.argmax(scores))])
-        angles = np.linspace(best - step, best + step, 9)
-        step /= 4
-    gain = _sharpness(points, best, symbol_px) / max(_sharpness(points, middle_deg, symbol_px), 1.0)
-    return best, gain
-
-
-def _quarter_turn(ink: PageInk) -> int:
-    """Return how many quarter turns, clockwise, the page lies away from being upright."""
-    boxes = ink.pieces.astype(np.float64)
-    swapped = boxes[:, [1, 0, 3, 2]]
-
-    def lines(given: NDArray[np.float64]) -> float:
-        symbol_px = symbol_height(given) or ink.symbol_px
-        points = _line_points(given, symbol_px)
-        if not len(points):
-            return 0.0
-        angle, _ = _slope(points, symbol_px, 0.0, _MAX_ANGLE_DEG)
-        # Sharpness grows with the share of all letters that a row has, and falls with the number of rows.
-        return (
-            _sharpness(points, angle, symbol_px) / len(points) ** 2 * float(np.ptp(points[:, 1])) / symbol_px
-        )
-
-    quarters = (1, 3) if lines(swapped) > _QUARTER_GAIN * lines(boxes) else (0, 2)
-    height, width = ink.ink.shape
-    shares = []
-    for turn in quarters:
-        upright = _turned_boxes(ink.pieces, _quarter_matrix(turn, (width, height)))
-        shares.append(_ascender_share(upright, symbol_height(upright) or ink.symbol_px))
-    # Text on its head has more letters that hang below the line than such as stand above it.
-    return quarters[1] if shares[1] > shares[0] + 0.2 else quarters[0]
-
-
-def _ascender_share(boxes: NDArray[np.float64], symbol_px: float) -> float:
-    """Return the share of ascenders among letters that stick out of the height of small ones."""
-    heights = boxes[:, 3] - boxes[:, 1]
-    small = boxes[np.abs(heights / symbol_px - 1) < 0.12]
-    tall = boxes[
-        (heights > 1.3 * symbol_px)
-        & (heights < 1.75 * symbol_px)
-        & (boxes[:, 2] - boxes[:, 0] < 2 * symbol_px)
-    ]
-    if len(small) < 20 or len(tall) < 20:
-        return 0.5
-    small = small[np.argsort(small[:, 0])]
-    above = below = 0
-    for left, top, right, bottom in tall[:400]:
-        first, last = np.searchsorted(small[:, 0], [left - 4 * symbol_px, right + 4 * symbol_px])
-        near = small[first:last]
-        near = near[(near[:, 1] > top - 2) & (near[:, 3] < bottom + 2)]
-        if len(near):
-            rise, fall = np.median(near[:, 1]) - top, bottom - np.median(near[:, 3])
-            above += bool(rise > 0.2 * symbol_px and fall < 0.12 * symbol_px)
-            below += bool(fall > 0.2 * symbol_px and rise < 0.12 * symbol_px)
-    return above / (above + below) if above + below >= 15 else 0.5
-
-
-def _keystone(points: NDArray[np.float64], size: NDArray[np.float64], symbol_px: float) -> Homography | None:
-    """Return what makes lines level that lean one way at the top and another at the foot; None if none do."""
-    height = size[1]
-    ends: list[tuple[float, float]] = []
-    for low, high in ((0.0, 0.45), (0.55, 1.0)):
-        part = points[(points[:, 1] >= low * height) & (points[:, 1] < high * height)]
-        if len(part) < 2 * _MIN_LINES_PIECES:
-            return None
-        angle, _ = _slope(part, symbol_px, 0.0, 3.0)
-        ends.append((float(np.median(part[:, 1])), math.tan(math.radians(angle))))
-    (upper, first), (lower, last) = ends
-    if abs(math.degrees(first - last)) < _KEYSTONE_DEG or lower - upper < 0.2 * height:
-        return None
-    middle, width = size[0] / 2, size[0]
-    level = [(0.0, upper), (width, upper), (width, lower), (0.0, lower)]
-    leaning = [
-        (0.0, upper - middle * first), (width, upper + middle * first),
-        (width, lower + middle * last), (0.0, lower - middle * last),
-    ]  # fmt: skip
-    return homography(level, leaning)
-
-
-def homography(given: list[tuple[float, float]], wanted: list[tuple[float, float]]) -> Homography:
-    """Return the projection that takes four points to four others."""
-    rows, values = [], []
-    for (x, y), (u, v) in zip(given, wanted, strict=True):
-        rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
-        values += [u, v]
-    solved = np.linalg.solve(np.array(rows, np.float64), np.array(values, np.float64))
-    return np.append(solved, 1.0).reshape(3, 3)
-
-
-def _rotation(angle: float, middle: NDArray[np.float64]) -> Homography:
-    """Return what takes points of a level page to one that leans by an angle, around its middle."""
-    cos, sin = math.cos(angle), math.sin(angle)
-    x, y = middle
-    return np.array([[cos, -sin, x - cos * x + sin * y], [sin, cos, y - sin * x - cos * y], [0, 0, 1]])
-
-
-def _quarter_matrix(quarters: int, size: tuple[int, int]) -> Homography:
-    """Return what takes points of the upright page to one turned clockwise by quarters, of this size."""
-    width, height = size
-    return {
-        0: np.eye(3),
-        1: np.array([[0.0, -1.0, width], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]),
-        2: np.array([[-1.0, 0.0, width], [0.0, -1.0, height], [0.0, 0.0, 1.0]]),
-        3: np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, height], [0.0, 0.0, 1.0]]),
-    }[quarters]
-
-
-def _turned_boxes(boxes: NDArray[np.int64], turn: Homography) -> NDArray[np.float64]:
-    """Return boxes of the given page on the upright one, for whole quarter turns."""
-    back = np.linalg.inv(turn)
-    first, second = (
-        project(back, boxes[:, :2].astype(np.float64)),
-        project(back, boxes[:, 2:].astype(np.float64)),
-    )
-    return np.concatenate([np.minimum(first, second), np.maximum(first, second)], axis=1)
-
-
-def project(matrix: Homography, points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return where points, (N, 2), lie after a projection."""
-    projected = np.concatenate([points, np.ones((len(points), 1))], axis=1) @ matrix.T
-    flat: NDArray[np.float64] = projected[:, :2] / projected[:, 2:]
-    return flat
-
-
-def corners_on(matrix: Homography, box: tuple[int, int, int, int]) -> list[tuple[float, float]]:
-    """Return where the corners of a box lie after a projection, clockwise from the upper left."""
-    left, top, right, bottom = box
-    points = np.array([(left, top), (right, top), (right, bottom), (left, bottom)], np.float64)
-    return [(float(x), float(y)) for x, y in project(matrix, points)]

@@ -39,6 +39,8 @@ _MAX_WORK_PIXELS: Final = 16_000_000  # of the picture, else it is made smaller
 
 # Pieces of ink.
 _DARK: Final = 110  # ink at least this dark makes pieces
+_FAINT: Final = 64  # where type is small, since a thin stroke between two pixels is faint in both
+_SMALL_PX: Final = 10.5
 _MIN_SYMBOLS: Final = 3
 _MIN_LETTER_PX: Final = 2.5  # smaller letters cannot be told from each other
 _MAX_PIECES: Final = 60_000
@@ -55,7 +57,7 @@ _ROWS_APART: Final = 3.2  # empty height between rows of a display; between two 
 _WORD_PIECES: Final = 3  # of text between rows, which part them
 _MIN_SCORE: Final = 0.5
 _SURE_BY_FONTS: Final = 0.95
-_SURE_BY_PICTURE: Final = 0.75  # for a formula of which the fonts show nothing
+_SURE_BY_PICTURE: Final = 0.9  # for a formula of which the fonts show nothing
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels, half-open
 
@@ -142,6 +144,8 @@ def find_ink(image: Image.Image) -> PageInk | None:
         return None  # grain all over
     pieces, _ = measure_pieces(dark)
     symbol_px = symbol_height(pieces)
+    if symbol_px is not None and symbol_px < _SMALL_PX:
+        pieces, _ = measure_pieces(ink >= _FAINT)
     if symbol_px is None or len(pieces) > _MAX_PIECES:
         return None
     return PageInk(ink, pieces, symbol_px)
@@ -339,13 +343,12 @@ class _Assembly:
         boxes, scores = self._region_boxes(KINDS.index(DISPLAYED) + 1)
         boxes, scores = _join_rows(boxes, scores, self._symbol)
         found: list[Found] = []
-        share = _covered(self._pieces, boxes, margin=self._cell)  # (pieces, regions)
-        for index in range(len(boxes)):
-            inside = share[:, index] > 0.5
+        for box, score in zip(boxes, scores, strict=True):
+            inside = _covered(self._pieces, box, margin=self._cell) > 0.5
             theirs = inside & ~self._taken & (self._owners[:, 2] + self._owners[:, 1] > 0.35)
             if not theirs.any():
                 continue
-            found += [one for part in self._split_rows(theirs) if (one := self._display(part, scores[index]))]
+            found += [one for part in self._split_rows(theirs) if (one := self._display(part, score))]
         return found
 
     def _split_rows(self, theirs: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
@@ -375,11 +378,11 @@ class _Assembly:
         """Make a display of pieces of ink and of what goes with them; None if that is not likely."""
         # Delimiters and signs that stick out of the region: their ink says whose it is.
         hull = _hull(self._pieces[theirs])
-        near = _covered(self._pieces, np.array([hull]), margin=0.8 * self._symbol)[:, 0] > 0.99
+        near = _covered(self._pieces, hull, margin=0.8 * self._symbol) > 0.99
         theirs = theirs | (near & ~self._taken & (self._owners[:, 2] > 0.6))
         hull = self._lengthen(theirs)
         # What lies wholly within the box is part of it, as a word between two formulas.
-        theirs |= (_covered(self._pieces, np.array([hull]), margin=1)[:, 0] > 0.9) & ~self._taken
+        theirs |= (_covered(self._pieces, hull, margin=1) > 0.9) & ~self._taken
         score = float(region_score * self._owners[theirs, 1:3].sum(axis=1).mean())
         self._taken |= theirs
         if score < _MIN_SCORE or hull[2] - hull[0] <= 0.8 * self._symbol:
@@ -417,64 +420,59 @@ class _Assembly:
         lines, scores = _join_in_line(lines, scores, self._pieces[~self._taken & ~wanted], self._symbol)
         if not len(lines):
             return []
-        pieces = self._pieces
-        width = np.maximum(pieces[:, 2] - pieces[:, 0], 1)[:, None]
-        common = np.minimum(pieces[:, 2:3], lines[None, :, 2] + self._cell) - np.maximum(
-            pieces[:, 0:1], lines[None, :, 0] - self._cell
-        )
-        gap = np.maximum(pieces[:, 1:2], lines[None, :, 1]) - np.minimum(pieces[:, 3:4], lines[None, :, 3])
-        gap = np.maximum(gap, 0.0)
-        in_line = gap == 0
-        possible = (common >= 0.5 * width) & (gap <= _REACH * self._symbol)
-        possible &= (wanted[:, None] | (in_line & (self._owners[:, 1:2] > 0.25))) & ~self._taken[:, None]
-        cost = np.where(possible, gap + 0.1 * np.maximum(width - common, 0), np.inf)
-        nearest = cost.argmin(axis=1)
-        owned = np.isfinite(cost.min(axis=1))
+        nearest = self._nearest_line(lines, wanted)
         found: list[Found] = []
         for index in range(len(lines)):
-            theirs = owned & (nearest == index)
+            theirs = nearest == index
             if not theirs.any():
                 continue
             self._taken |= theirs
             score = float(scores[index] * self._owners[theirs, 1:3].sum(axis=1).mean())
             if score >= _MIN_SCORE:
-                hull = _hull(pieces[theirs])
+                hull = _hull(self._pieces[theirs])
                 kind = DISPLAYED if self._stands_alone(hull, lines[index]) else INLINE
                 found.append(Found(kind, hull, score))
         return found
 
+    def _nearest_line(self, lines: Boxes, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return for each piece the line of an inline formula that it belongs to; -1 for none."""
+        pieces = self._pieces
+        width = np.maximum(pieces[:, 2] - pieces[:, 0], 1)
+        nearest = np.full(len(pieces), -1)
+        least = np.full(len(pieces), np.inf)
+        for index, (left, top, right, bottom) in enumerate(lines):
+            common = np.minimum(pieces[:, 2], right + self._cell) - np.maximum(
+                pieces[:, 0], left - self._cell
+            )
+            gap = np.maximum(np.maximum(pieces[:, 1], top) - np.minimum(pieces[:, 3], bottom), 0.0)
+            possible = (common >= 0.5 * width) & (gap <= _REACH * self._symbol) & ~self._taken
+            possible &= wanted | ((gap == 0) & (self._owners[:, 1] > 0.25))
+            cost = np.where(possible, gap + 0.1 * np.maximum(width - common, 0), np.inf)
+            nearest[cost < least] = index
+            least = np.minimum(cost, least)
+        return nearest
+
     def _inline_runs(self, hints: GlyphHints) -> list[Found]:
-        """Return the inline formulas that the fonts of a PDF show, joined where the picture says so."""
-        seen = self._inline()
-        boxes = np.array([box for box in hints.runs if not self._in_display(box)], np.int64).reshape(-1, 4)
-        joined: set[int] = set()
-        found: list[Found] = []
-        for item in seen:
-            inside = np.flatnonzero(_covered(boxes, np.array([item.box]), margin=self._cell)[:, 0] > 0.6)
-            if len(inside) > 1 or (not len(inside) and item.score >= _SURE_BY_PICTURE):
-                found.append(item)
-                joined |= set(inside.tolist())
-        share = _covered(self._pieces, boxes, margin=1.0)
-        for index in range(len(boxes)):
-            theirs = share[:, index] > 0.5
-            if index not in joined and theirs.any():
+        """Return the inline formulas that the fonts of a PDF show, and surely seen ones that they do not."""
+        boxes = [box for box in hints.runs if not self._in_display(box)]
+        seen = [item for item in self._inline() if item.score >= _SURE_BY_PICTURE]
+        runs = np.array(boxes, np.int64).reshape(-1, 4)
+        found = [item for item in seen if not _covered(runs, item.box, margin=0.0).any()]
+        for box in boxes:
+            theirs = _covered(self._pieces, box, margin=1.0) > 0.5
+            if theirs.any():
                 found.append(Found(INLINE, _hull(self._pieces[theirs]), _SURE_BY_FONTS))
         return found
 
     def _in_display(self, box: Box) -> bool:
         one = np.array([box], np.int64)
-        return bool(self._display_boxes) and bool(
-            (_covered(one, np.array(self._display_boxes), margin=2.0) > 0.5).any()
-        )
+        return any(_covered(one, display, margin=2.0)[0] > 0.5 for display in self._display_boxes)
 
     def _numbers_by_fonts(self) -> list[Found]:
         """Return what a PDF says to be numbers in brackets, apart from all else in their rows."""
         found: list[Found] = []
-        if self._hints is None or not self._hints.numbers:
-            return found
-        share = _covered(self._pieces, np.array(self._hints.numbers, np.int64), margin=1.0)
-        for index in range(share.shape[1]):
-            theirs = share[:, index] > 0.5
+        for box in () if self._hints is None else self._hints.numbers:
+            theirs = _covered(self._pieces, box, margin=1.0) > 0.5
             if theirs.any():
                 self._taken |= theirs
                 found.append(Found(NUMBER, _hull(self._pieces[theirs]), _SURE_BY_FONTS))
@@ -483,10 +481,10 @@ class _Assembly:
     def _numbers(self) -> list[Found]:
         boxes, scores = self._region_boxes(KINDS.index(NUMBER) + 1)
         boxes, scores = _join_rows(boxes, scores, self._symbol, columns=1.5)
-        share = _covered(self._pieces, boxes, margin=self._cell)
         found = self._numbers_by_fonts()
-        for index in range(len(boxes)):
-            theirs = (share[:, index] > 0.5) & ~self._taken & (self._owners[:, 3] > 0.3)
+        for index, box in enumerate(boxes):
+            inside = _covered(self._pieces, box, margin=self._cell) > 0.5
+            theirs = inside & ~self._taken & (self._owners[:, 3] > 0.3)
             if not theirs.any():
                 continue
             hull = _hull(self._pieces[theirs])
@@ -520,12 +518,13 @@ def _sum_in(
     return total
 
 
-def _covered(pieces: Boxes, boxes: Boxes, *, margin: float) -> NDArray[np.float64]:
-    """Return the share of each piece's box that lies in each box with a margin: (pieces, boxes)."""
-    size = np.maximum(pieces[:, 2:] - pieces[:, :2], 1).prod(axis=1)[:, None]
-    low = np.maximum(pieces[:, None, :2], boxes[None, :, :2] - margin)
-    high = np.minimum(pieces[:, None, 2:], boxes[None, :, 2:] + margin)
-    share: NDArray[np.float64] = np.maximum(high - low, 0).prod(axis=2) / size
+def _covered(pieces: Boxes, box: Sequence[int] | Boxes, *, margin: float) -> NDArray[np.float64]:
+    """Return the share of each piece's box that lies in a box with a margin: (pieces,)."""
+    size = np.maximum(pieces[:, 2:] - pieces[:, :2], 1).prod(axis=1)
+    sides = np.asarray(box, np.float64)
+    low = np.maximum(pieces[:, :2], sides[:2] - margin)
+    high = np.minimum(pieces[:, 2:], sides[2:] + margin)
+    share: NDArray[np.float64] = np.maximum(high - low, 0).prod(axis=1) / size
     return share
 
 

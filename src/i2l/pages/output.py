@@ -1,26 +1,38 @@
-"""What was read on pages, written down: JSON for programs, Markdown and CSV for people, HTML to look at.
+"""Many pages of many files: read side by side, each kept as soon as it is done, and written down together.
 
-Pages are written one by one, so that a book needs no more memory than its largest page. The HTML shows every
+Every page that is done is a file, so that a run that was ended goes on where it was. All of them become JSON
+for programs, Markdown and CSV for people, or HTML to look at, written page by page: a book needs no more
+memory than its largest page. The HTML shows every
 page with its formulas outlined: hovering shows the reading typeset, by the browser's own MathML, and a click
 copies its LaTeX. It needs no network and runs one small script of its own.
 """
 
 import csv
+import ctypes
 import io
 import json
+import multiprocessing
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, Final, Literal
+from typing import IO, Any, Final, Literal, NamedTuple
 
 from markupsafe import Markup
+from PIL import Image
 
 from i2l.errors import I2LError
-from i2l.files import atomic_write
+from i2l.files import atomic_write, file_checksum
 from i2l.formats.convert import FormatError, write_formula
 from i2l.formulas.lexer import FormulaError
 from i2l.html import fill_template, page_file
-from i2l.pages.reader import PageFormula, PageReading
+from i2l.inference.options import ReadingOptions
+from i2l.inference.reader import Reader
+from i2l.pages.document import PageError, PageFile
+from i2l.pages.reader import PICTURE, PageFormula, PageReader, PageReading, choose_pages
 
 PageFormat = Literal["json", "markdown", "html", "csv"]
 SUFFIXES: Final[dict[str, str]] = {"json": ".json", "markdown": ".md", "html": ".html", "csv": ".csv"}
@@ -184,3 +196,225 @@ def pictures_from(into: Path, folder: Path) -> str:
     from urllib.parse import quote
 
     return quote(Path(os.path.relpath(folder, into.parent)).as_posix())
+
+
+class PageTask(NamedTuple):
+    """A page to be read, and where its result goes."""
+
+    file: Path
+    number: int
+    result: Path | None  # a JSON file
+    picture: Path | None  # the page to be looked at, if that is wanted
+
+
+class DocumentPlan(NamedTuple):
+    """A file, the pages of it that are wanted, and the folder of their results."""
+
+    file: Path
+    pages: list[int]
+    folder: Path | None
+
+
+def plan_documents(
+    files: Sequence[Path], out: Path | None, *, pages: str | None, settings: dict[str, Any]
+) -> Iterator[DocumentPlan | tuple[Path, PageError]]:
+    """Look into each file for its pages; a file that cannot be opened comes with its error.
+
+    Args:
+        files: PDFs and pictures.
+        out: folder of all results; None if nothing is kept.
+        pages: which of the pages, as in `choose_pages`.
+        settings: whatever the results depend on; results of other settings are not taken up.
+    """
+    stems: dict[str, int] = {}
+    for file in files:
+        try:
+            with PageFile(file) as opened:
+                chosen = choose_pages(pages, opened.num_pages, opened.name)
+        except PageError as error:
+            yield file, error
+            continue
+        folder = None
+        if out is not None:
+            stems[file.stem] = stems.get(file.stem, 0) + 1
+            again = f"-{stems[file.stem]}" if stems[file.stem] > 1 else ""
+            folder = out / f"{file.stem}{again}.pages"
+            _claim(folder, {**settings, "file": file.name, "sha256": file_checksum(file)})
+        yield DocumentPlan(file, chosen, folder)
+
+
+def _claim(folder: Path, about: dict[str, Any]) -> None:
+    """Make a folder for the results of one file; results of another file, or settings, are thrown away."""
+    note = folder / "about.json"
+    try:
+        if json.loads(note.read_text(encoding="utf-8")) == about:
+            return
+    except (OSError, ValueError):
+        pass
+    for old in [*folder.glob("[0-9]*.json"), *folder.glob("[0-9]*.webp")]:
+        old.unlink()
+    with atomic_write(note) as file:
+        json.dump(about, file)
+
+
+def tasks_of(plan: DocumentPlan, *, pictures: bool) -> list[PageTask]:
+    """List the pages of a file as tasks."""
+    if plan.folder is None:
+        return [PageTask(plan.file, number, None, None) for number in plan.pages]
+    return [
+        PageTask(
+            plan.file,
+            number,
+            plan.folder / f"{number:05d}.json",
+            plan.folder / f"{number:05d}.webp" if pictures else None,
+        )
+        for number in plan.pages
+    ]
+
+
+def is_done(task: PageTask) -> bool:
+    """Tell whether a page has been read before."""
+    return (
+        task.result is not None and task.result.is_file() and (task.picture is None or task.picture.is_file())
+    )
+
+
+def load_page(task: PageTask) -> PageReading:
+    """Load the result of a page that is done.
+
+    Raises:
+        PageError: if the file is damaged.
+    """
+    assert task.result is not None
+    try:
+        return PageReading.from_dict(json.loads(task.result.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise PageError(f"{task.result} is damaged: {error}. Delete it and run again.") from error
+
+
+class _Desk:
+    """Reads tasks in one process; the file of the last one stays open."""
+
+    def __init__(self, options: ReadingOptions, tokens: bool) -> None:
+        _give_memory_back()
+        self._reader = PageReader(Reader.from_options(options), threads=options.threads, tokens=tokens)
+        self._open: tuple[Path, PageFile] | None = None
+
+    def read(self, task: PageTask) -> PageReading:
+        if self._open is None or self._open[0] != task.file:
+            if self._open is not None:
+                self._open[1].close()
+            self._open = task.file, PageFile(task.file)
+        file = self._open[1]
+        page = self._reader.read_page_of(file, task.number)
+        if task.picture is not None:
+            _save_picture(file, task)
+        if task.result is not None:  # last: a page with a result is done
+            with atomic_write(task.result) as out:
+                json.dump(page.to_dict(), out, ensure_ascii=False)
+        return page
+
+
+_SHOWN_PX: Final = 1400
+_M_MMAP_THRESHOLD, _MAPPED_BYTES = -3, 256 << 10
+
+
+def _give_memory_back() -> None:
+    """Have the C library give arrays back to the system as soon as they are freed.
+
+    Without this it keeps what one page took, in pieces too small for what the next page needs: after a
+    hundred pages a gigabyte. Other libraries than that of GNU have no such setting, and no such habit.
+    """
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
+
+
+def _save_picture(file: PageFile, task: PageTask) -> None:
+    """Keep the page as it was given, to be looked at."""
+    assert task.picture is not None
+    try:
+        image = file.page(task.number).image
+    except PageError:
+        image = Image.new("L", (300, 40), 255)
+    image = image if image.mode in ("L", "RGB") else image.convert("RGB")
+    image.thumbnail((_SHOWN_PX, 4 * _SHOWN_PX))
+    with atomic_write(task.picture, "wb") as out:
+        image.save(out, "WEBP", quality=80)
+
+
+def read_tasks(
+    tasks: Sequence[PageTask], options: ReadingOptions, *, jobs: int = 1, tokens: bool = True
+) -> Iterator[tuple[PageTask, PageReading]]:
+    """Read pages, as they get done; those that are done already are not read again, and not yielded.
+
+    Args:
+        tasks: the pages.
+        options: how to read, model included.
+        jobs: processes.
+        tokens: say where each token is.
+
+    Raises:
+        I2LError: if a model cannot be loaded.
+    """
+    left = [task for task in tasks if not is_done(task)]
+    if not left:
+        return
+    if jobs == 1:
+        desk = _Desk(options, tokens)
+        for task in left:
+            yield task, desk.read(task)
+        return
+    from i2l.inference.onnx_backend import available_threads
+
+    options = replace(options, threads=options.threads or max(1, available_threads() // jobs))
+    lost: list[PageTask] = []
+    yield from _read_in_processes(left, options, tokens, jobs, lost)
+    for task in lost:  # each by itself: whichever ends its process again is to blame
+        unlucky: list[PageTask] = []
+        yield from _read_in_processes([task], options, tokens, 1, unlucky)
+        if unlucky:
+            yield task, _lost_page(task)
+
+
+def _read_in_processes(
+    tasks: Sequence[PageTask], options: ReadingOptions, tokens: bool, jobs: int, lost: list[PageTask]
+) -> Iterator[tuple[PageTask, PageReading]]:
+    """Have processes read pages; those that were being read when a process died are put on a list."""
+    spawn = multiprocessing.get_context("spawn")  # fork would copy the threads' locks of onnxruntime
+    with ProcessPoolExecutor(
+        jobs, mp_context=spawn, initializer=_start_process, initargs=(options, tokens)
+    ) as pool:
+        waiting = iter(tasks)
+        running: dict[Any, PageTask] = {}
+        broken = False
+        while True:
+            while not broken and len(running) < 2 * jobs and (task := next(waiting, None)) is not None:
+                running[pool.submit(_read_in_process, task)] = task
+            if not running:
+                break
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                task = running.pop(future)
+                try:
+                    yield task, future.result()
+                except BrokenProcessPool:
+                    broken = True
+                    lost.append(task)
+        lost += waiting
+
+
+def _lost_page(task: PageTask) -> PageReading:
+    said = f"Page {task.number} of {task.file.name} ended the process that read it; it may be damaged."
+    return PageReading(task.file.name, task.number, 0, 0, None, PICTURE, False, (), 0.0, error=said)
+
+
+_desk_of_process: _Desk | None = None
+
+
+def _start_process(options: ReadingOptions, tokens: bool) -> None:
+    global _desk_of_process
+    _desk_of_process = _Desk(options, tokens)
+
+
+def _read_in_process(task: PageTask) -> PageReading:
+    assert _desk_of_process is not None
+    return _desk_of_process.read(task)

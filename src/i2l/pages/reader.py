@@ -1,23 +1,19 @@
-"""Pages to their formulas: found, read, and said where they stand; one page, a file, or many files.
+"""Pages to their formulas: made straight, found, read, and said where they stand; one page, or a file.
 
     reader = PageReader()
     for page in reader.read("paper.pdf", pages="1-3"):
         for formula in page.formulas:
             print(formula.kind, formula.box, formula.latex, formula.confidence, formula.number)
 
-A page is opened and made straight (`i2l.pages.document`), its formulas are found (`i2l.pages.find`), and each
-is read by the `Reader` that reads single formulas, all of a page together. Many files are read side by side
-in processes; every page that is done is a file, so that a run that was ended goes on where it was.
+A page is opened (`i2l.pages.document`) and made straight, its formulas are found (`i2l.pages.find`), and each
+is read by the `Reader` that reads single formulas, all of a page together. Many files at once, and runs that
+go on where they were, are the job of `i2l.pages.output`.
 """
 
-import json
 import math
-import multiprocessing
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -27,14 +23,21 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from i2l.errors import I2LError
-from i2l.files import atomic_write, file_checksum
 from i2l.images.open import ImageSource, open_image
 from i2l.images.prepare import ImageTooLargeError
-from i2l.inference.options import ReadingOptions
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
-from i2l.pages.document import MAX_PAGES, PageError, PageFile, PagePicture, corners_on, straighten
-from i2l.pages.find import DETECTOR_FOLDER, Box, Detector, FoundPage, PageInk, reduce_page
+from i2l.pages.document import MAX_PAGES, PageError, PageFile, PagePicture
+from i2l.pages.find import (
+    DETECTOR_FOLDER,
+    Box,
+    Detector,
+    FoundPage,
+    PageInk,
+    find_ink,
+    reduce_page,
+    symbol_height,
+)
 
 PICTURE, FONTS = "picture", "picture and fonts"  # the ways in which formulas are found
 _MODEL_SYMBOL_PX: Final = 14.4  # height of small letters at the scale that a model knows, at 200 dpi
@@ -174,24 +177,26 @@ class PageReader:
             ImageError: if there is no picture in it.
         """
         started = time.perf_counter()
-        return self._read(straighten(open_image(source)), "picture", 1, started, read)
+        return self._read(PagePicture(open_image(source)), "picture", 1, started, read)
 
     def _read(self, picture: PagePicture, name: str, number: int, started: float, read: bool) -> PageReading:
-        width, height = picture.size_px
-        method = PICTURE if picture.hints is None else FONTS
+        image = picture.image
+        method, straight = FONTS, StraightPage(image)
+        if picture.hints is None:  # a scan, in a PDF too, may lie askew
+            method, straight = PICTURE, straighten(image)
         page = PageReading(
-            name, number, width, height, picture.dpi, method, picture.to_given is not None, (), 0.0
+            *(name, number, *image.size, picture.dpi, method, straight.to_given is not None, (), 0.0)
         )
-        ink, hints, reduced = reduce_page(picture.image, picture.hints)
+        ink, hints, reduced = reduce_page(straight.image, picture.hints)
         if ink is not None:
             found = self._detector.find_in(ink, hints)
-            page = replace(page, formulas=self._formulas(picture, ink, found, reduced, read))
+            placed = _Placed(straight.to_given, image.size, reduced)
+            page = replace(page, formulas=self._formulas(placed, ink, found, read))
         return replace(page, seconds=time.perf_counter() - started)
 
     def _formulas(
-        self, picture: PagePicture, ink: PageInk, found: FoundPage, reduced: int, read: bool
+        self, placed: "_Placed", ink: PageInk, found: FoundPage, read: bool
     ) -> tuple[PageFormula, ...]:
-        placed = _Placed(picture, reduced)
         formulas = found.formulas[:_MAX_FORMULAS]
         numbers = [
             (formula, number.box)
@@ -273,9 +278,8 @@ class PageReader:
 class _Placed:
     """Where boxes of the straight page lie on the given one."""
 
-    def __init__(self, picture: PagePicture, reduced: int) -> None:
-        self._matrix, self._reduced = picture.to_given, reduced
-        self._size = picture.size_px
+    def __init__(self, to_given: "Homography | None", size_px: tuple[int, int], reduced: int) -> None:
+        self._matrix, self._size, self._reduced = to_given, size_px, reduced
 
     def box(self, box: Sequence[float]) -> tuple[float, float, float, float]:
         """Return the box around a box, within the page."""
@@ -352,219 +356,219 @@ def choose_pages(wanted: str | None, num_pages: int, name: str = "the file") -> 
     return sorted(chosen)
 
 
-class PageTask(NamedTuple):
-    """A page to be read, and where its result goes."""
-
-    file: Path
-    number: int
-    result: Path | None  # a JSON file
-    picture: Path | None  # the page to be looked at, if that is wanted
-
-
-class DocumentPlan(NamedTuple):
-    """A file, the pages of it that are wanted, and the folder of their results."""
-
-    file: Path
-    pages: list[int]
-    folder: Path | None
+# Making a page straight.
+_MAX_ANGLE_DEG: Final = 12.0
+_LEAST_ANGLE_DEG: Final = 0.12
+_LEAST_GAIN: Final = 1.08  # in how sharply lines stand out, for a turn to be believed
+_QUARTER_GAIN: Final = 1.5
+_KEYSTONE_DEG: Final = 0.3  # by which lines at the top and at the foot differ, to be worth a transformation
+_MIN_LINES_PIECES: Final = 40
+_LOOKED_AT_PX: Final = 1600  # the longer side where lines are measured
 
 
-def plan_documents(
-    files: Sequence[Path], out: Path | None, *, pages: str | None, settings: dict[str, Any]
-) -> Iterator[DocumentPlan | tuple[Path, PageError]]:
-    """Look into each file for its pages; a file that cannot be opened comes with its error.
-
-    Args:
-        files: PDFs and pictures.
-        out: folder of all results; None if nothing is kept.
-        pages: which of the pages, as in `choose_pages`.
-        settings: whatever the results depend on; results of other settings are not taken up.
-    """
-    stems: dict[str, int] = {}
-    for file in files:
-        try:
-            with PageFile(file) as opened:
-                chosen = choose_pages(pages, opened.num_pages, opened.name)
-        except PageError as error:
-            yield file, error
-            continue
-        folder = None
-        if out is not None:
-            stems[file.stem] = stems.get(file.stem, 0) + 1
-            again = f"-{stems[file.stem]}" if stems[file.stem] > 1 else ""
-            folder = out / f"{file.stem}{again}.pages"
-            _claim(folder, {**settings, "file": file.name, "sha256": file_checksum(file)})
-        yield DocumentPlan(file, chosen, folder)
+Homography = NDArray[np.floating[Any]]  # 3 x 3, of columns and rows
 
 
-def _claim(folder: Path, about: dict[str, Any]) -> None:
-    """Make a folder for the results of one file; results of another file, or settings, are thrown away."""
-    note = folder / "about.json"
-    try:
-        if json.loads(note.read_text(encoding="utf-8")) == about:
-            return
-    except (OSError, ValueError):
-        pass
-    for old in [*folder.glob("[0-9]*.json"), *folder.glob("[0-9]*.webp")]:
-        old.unlink()
-    with atomic_write(note) as file:
-        json.dump(about, file)
+class StraightPage(NamedTuple):
+    """A page with level lines, and how it lies on the picture that was given."""
+
+    image: Image.Image
+    to_given: Homography | None = None  # from here to the given picture; None if that was straight
 
 
-def tasks_of(plan: DocumentPlan, *, pictures: bool) -> list[PageTask]:
-    """List the pages of a file as tasks."""
-    if plan.folder is None:
-        return [PageTask(plan.file, number, None, None) for number in plan.pages]
-    return [
-        PageTask(
-            plan.file,
-            number,
-            plan.folder / f"{number:05d}.json",
-            plan.folder / f"{number:05d}.webp" if pictures else None,
-        )
-        for number in plan.pages
-    ]
-
-
-def is_done(task: PageTask) -> bool:
-    """Tell whether a page has been read before."""
-    return (
-        task.result is not None and task.result.is_file() and (task.picture is None or task.picture.is_file())
+def straighten(image: Image.Image) -> StraightPage:
+    """Turn a page upright and its lines level; one that is straight stays as it is."""
+    factor = max(1, round(max(image.size) / _LOOKED_AT_PX))
+    small = image.reduce(factor) if factor > 1 and image.mode in ("L", "RGB", "RGBA") else image
+    if small is image:
+        factor = 1
+    ink = find_ink(small)
+    if ink is None or len(ink.pieces) < _MIN_LINES_PIECES:
+        return StraightPage(image)
+    quarter = _quarter_turn(ink)
+    size = np.array(small.size[::-1] if quarter % 2 else small.size, np.float64)
+    turn = _quarter_matrix(quarter, small.size)
+    upright = _turned_boxes(ink.pieces, turn)
+    symbol_px = symbol_height(upright) or ink.symbol_px
+    points = _line_points(upright, symbol_px)
+    angle, gain = _slope(points, symbol_px, 0.0, _MAX_ANGLE_DEG)
+    if gain < _LEAST_GAIN or abs(angle) < _LEAST_ANGLE_DEG:
+        angle = 0.0
+    level = _rotation(math.radians(angle), size / 2)
+    keystone = _keystone(project(np.linalg.inv(level), points), size, symbol_px)
+    if not quarter and not angle and keystone is None:
+        return StraightPage(image)
+    to_small = turn @ level @ (keystone if keystone is not None else np.eye(3))
+    scaling = np.diag([float(factor), float(factor), 1.0])
+    to_given: Homography = scaling @ to_small @ np.linalg.inv(scaling)
+    to_given /= to_given[2, 2]
+    flat = image if image.mode in ("L", "RGB") else image.convert("RGB")
+    width, height = (round(side * factor) for side in size)
+    paper = tuple(
+        int(value) for value in np.median(np.asarray(flat.resize((64, 64))).reshape(64 * 64, -1), axis=0)
     )
+    straight = flat.transform(
+        (width, height),
+        Image.Transform.PERSPECTIVE,
+        tuple(to_given.ravel()[:8]),
+        Image.Resampling.BICUBIC,
+        fillcolor=paper if len(paper) > 1 else paper[0],
+    )
+    return StraightPage(straight, to_given)
 
 
-def load_page(task: PageTask) -> PageReading:
-    """Load the result of a page that is done.
-
-    Raises:
-        PageError: if the file is damaged.
-    """
-    assert task.result is not None
-    try:
-        return PageReading.from_dict(json.loads(task.result.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise PageError(f"{task.result} is damaged: {error}. Delete it and run again.") from error
+def _line_points(boxes: NDArray[np.float64], symbol_px: float) -> NDArray[np.float64]:
+    """Return the feet of letters, which stand on lines: (N, 2)."""
+    heights = boxes[:, 3] - boxes[:, 1]
+    widths = boxes[:, 2] - boxes[:, 0]
+    letters = (heights > 0.6 * symbol_px) & (heights < 1.9 * symbol_px) & (widths < 6 * symbol_px)
+    return np.stack([(boxes[letters, 0] + boxes[letters, 2]) / 2, boxes[letters, 3]], axis=1)
 
 
-class _Desk:
-    """Reads tasks in one process; the file of the last one stays open."""
-
-    def __init__(self, options: ReadingOptions, tokens: bool) -> None:
-        self._reader = PageReader(Reader.from_options(options), threads=options.threads, tokens=tokens)
-        self._open: tuple[Path, PageFile] | None = None
-
-    def read(self, task: PageTask) -> PageReading:
-        if self._open is None or self._open[0] != task.file:
-            if self._open is not None:
-                self._open[1].close()
-            self._open = task.file, PageFile(task.file)
-        file = self._open[1]
-        page = self._reader.read_page_of(file, task.number)
-        if task.picture is not None:
-            _save_picture(file, task)
-        if task.result is not None:  # last: a page with a result is done
-            with atomic_write(task.result) as out:
-                json.dump(page.to_dict(), out, ensure_ascii=False)
-        return page
+def _sharpness(points: NDArray[np.float64], angle_deg: float, symbol_px: float) -> float:
+    """Say how sharply lines stand out when looked at along an angle."""
+    heights = points[:, 1] - points[:, 0] * math.tan(math.radians(angle_deg))
+    counts = np.bincount(((heights - heights.min()) / (symbol_px / 3)).astype(np.int64))
+    return float((counts.astype(np.float64) ** 2).sum())
 
 
-_SHOWN_PX: Final = 1400
+def _slope(
+    points: NDArray[np.float64], symbol_px: float, middle_deg: float, reach_deg: float
+) -> tuple[float, float]:
+    """Return the angle along which lines stand out most, and by how much more than along the middle one."""
+    if len(points) < _MIN_LINES_PIECES // 2:
+        return middle_deg, 1.0
+    best = middle_deg
+    step = 0.4
+    angles = np.arange(middle_deg - reach_deg, middle_deg + reach_deg + step, step)
+    while step > 0.02:
+        scores = [_sharpness(points, angle, symbol_px) for angle in angles]
+        best = float(angles[int(np.argmax(scores))])
+        angles = np.linspace(best - step, best + step, 9)
+        step /= 4
+    gain = _sharpness(points, best, symbol_px) / max(_sharpness(points, middle_deg, symbol_px), 1.0)
+    return best, gain
 
 
-def _save_picture(file: PageFile, task: PageTask) -> None:
-    """Keep the page as it was given, to be looked at."""
-    assert task.picture is not None
-    try:
-        picture = file.page(task.number)
-    except PageError:
-        image = Image.new("L", (300, 40), 255)
-    else:
-        image = picture.given or picture.image
-    image = image if image.mode in ("L", "RGB") else image.convert("RGB")
-    image.thumbnail((_SHOWN_PX, 4 * _SHOWN_PX))
-    with atomic_write(task.picture, "wb") as out:
-        image.save(out, "WEBP", quality=80)
+def _quarter_turn(ink: PageInk) -> int:
+    """Return how many quarter turns, clockwise, the page lies away from being upright."""
+    boxes = ink.pieces.astype(np.float64)
+    swapped = boxes[:, [1, 0, 3, 2]]
+
+    def lines(given: NDArray[np.float64]) -> float:
+        symbol_px = symbol_height(given) or ink.symbol_px
+        points = _line_points(given, symbol_px)
+        if not len(points):
+            return 0.0
+        angle, _ = _slope(points, symbol_px, 0.0, _MAX_ANGLE_DEG)
+        # Sharpness grows with the share of all letters that a row has, and falls with the number of rows.
+        return (
+            _sharpness(points, angle, symbol_px) / len(points) ** 2 * float(np.ptp(points[:, 1])) / symbol_px
+        )
+
+    quarters = (1, 3) if lines(swapped) > _QUARTER_GAIN * lines(boxes) else (0, 2)
+    height, width = ink.ink.shape
+    shares = []
+    for turn in quarters:
+        upright = _turned_boxes(ink.pieces, _quarter_matrix(turn, (width, height)))
+        shares.append(_ascender_share(upright, symbol_height(upright) or ink.symbol_px))
+    # Text on its head has more letters that hang below the line than such as stand above it.
+    return quarters[1] if shares[1] > shares[0] + 0.2 else quarters[0]
 
 
-def read_tasks(
-    tasks: Sequence[PageTask], options: ReadingOptions, *, jobs: int = 1, tokens: bool = True
-) -> Iterator[tuple[PageTask, PageReading]]:
-    """Read pages, as they get done; those that are done already are not read again, and not yielded.
-
-    Args:
-        tasks: the pages.
-        options: how to read, model included.
-        jobs: processes.
-        tokens: say where each token is.
-
-    Raises:
-        I2LError: if a model cannot be loaded.
-    """
-    left = [task for task in tasks if not is_done(task)]
-    if not left:
-        return
-    if jobs == 1:
-        desk = _Desk(options, tokens)
-        for task in left:
-            yield task, desk.read(task)
-        return
-    from i2l.inference.onnx_backend import available_threads
-
-    options = replace(options, threads=options.threads or max(1, available_threads() // jobs))
-    lost: list[PageTask] = []
-    yield from _read_in_processes(left, options, tokens, jobs, lost)
-    for task in lost:  # each by itself: whichever ends its process again is to blame
-        unlucky: list[PageTask] = []
-        yield from _read_in_processes([task], options, tokens, 1, unlucky)
-        if unlucky:
-            yield task, _lost_page(task)
+def _ascender_share(boxes: NDArray[np.float64], symbol_px: float) -> float:
+    """Return the share of ascenders among letters that stick out of the height of small ones."""
+    heights = boxes[:, 3] - boxes[:, 1]
+    small = boxes[np.abs(heights / symbol_px - 1) < 0.12]
+    tall = boxes[
+        (heights > 1.3 * symbol_px)
+        & (heights < 1.75 * symbol_px)
+        & (boxes[:, 2] - boxes[:, 0] < 2 * symbol_px)
+    ]
+    if len(small) < 20 or len(tall) < 20:
+        return 0.5
+    small = small[np.argsort(small[:, 0])]
+    above = below = 0
+    for left, top, right, bottom in tall[:400]:
+        first, last = np.searchsorted(small[:, 0], [left - 4 * symbol_px, right + 4 * symbol_px])
+        near = small[first:last]
+        near = near[(near[:, 1] > top - 2) & (near[:, 3] < bottom + 2)]
+        if len(near):
+            rise, fall = np.median(near[:, 1]) - top, bottom - np.median(near[:, 3])
+            above += bool(rise > 0.2 * symbol_px and fall < 0.12 * symbol_px)
+            below += bool(fall > 0.2 * symbol_px and rise < 0.12 * symbol_px)
+    return above / (above + below) if above + below >= 15 else 0.5
 
 
-def _read_in_processes(
-    tasks: Sequence[PageTask], options: ReadingOptions, tokens: bool, jobs: int, lost: list[PageTask]
-) -> Iterator[tuple[PageTask, PageReading]]:
-    """Have processes read pages; those that were being read when a process died are put on a list."""
-    spawn = multiprocessing.get_context("spawn")  # fork would copy the threads' locks of onnxruntime
-    with ProcessPoolExecutor(
-        jobs, mp_context=spawn, initializer=_start_process, initargs=(options, tokens)
-    ) as pool:
-        waiting = iter(tasks)
-        running: dict[Any, PageTask] = {}
-        broken = False
-        while True:
-            while not broken and len(running) < 2 * jobs and (task := next(waiting, None)) is not None:
-                running[pool.submit(_read_in_process, task)] = task
-            if not running:
-                break
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                task = running.pop(future)
-                try:
-                    yield task, future.result()
-                except BrokenProcessPool:
-                    broken = True
-                    lost.append(task)
-        lost += waiting
+def _keystone(points: NDArray[np.float64], size: NDArray[np.float64], symbol_px: float) -> Homography | None:
+    """Return what makes lines level that lean one way at the top and another at the foot; None if none do."""
+    height = size[1]
+    ends: list[tuple[float, float]] = []
+    for low, high in ((0.0, 0.45), (0.55, 1.0)):
+        part = points[(points[:, 1] >= low * height) & (points[:, 1] < high * height)]
+        if len(part) < 2 * _MIN_LINES_PIECES:
+            return None
+        angle, _ = _slope(part, symbol_px, 0.0, 3.0)
+        ends.append((float(np.median(part[:, 1])), math.tan(math.radians(angle))))
+    (upper, first), (lower, last) = ends
+    if abs(math.degrees(first - last)) < _KEYSTONE_DEG or lower - upper < 0.2 * height:
+        return None
+    middle, width = size[0] / 2, size[0]
+    level = [(0.0, upper), (width, upper), (width, lower), (0.0, lower)]
+    leaning = [
+        (0.0, upper - middle * first), (width, upper + middle * first),
+        (width, lower + middle * last), (0.0, lower - middle * last),
+    ]  # fmt: skip
+    return homography(level, leaning)
 
 
-def _lost_page(task: PageTask) -> PageReading:
-    said = f"Page {task.number} of {task.file.name} ended the process that read it; it may be damaged."
-    return PageReading(task.file.name, task.number, 0, 0, None, PICTURE, False, (), 0.0, error=said)
+def homography(given: list[tuple[float, float]], wanted: list[tuple[float, float]]) -> Homography:
+    """Return the projection that takes four points to four others."""
+    rows, values = [], []
+    for (x, y), (u, v) in zip(given, wanted, strict=True):
+        rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
+        values += [u, v]
+    solved = np.linalg.solve(np.array(rows, np.float64), np.array(values, np.float64))
+    return np.append(solved, 1.0).reshape(3, 3)
 
 
-_desk_of_process: _Desk | None = None
+def _rotation(angle: float, middle: NDArray[np.float64]) -> Homography:
+    """Return what takes points of a level page to one that leans by an angle, around its middle."""
+    cos, sin = math.cos(angle), math.sin(angle)
+    x, y = middle
+    return np.array([[cos, -sin, x - cos * x + sin * y], [sin, cos, y - sin * x - cos * y], [0, 0, 1]])
 
 
-def _start_process(options: ReadingOptions, tokens: bool) -> None:
-    global _desk_of_process
-    _desk_of_process = _Desk(options, tokens)
+def _quarter_matrix(quarters: int, size: tuple[int, int]) -> Homography:
+    """Return what takes points of the upright page to one turned clockwise by quarters, of this size."""
+    width, height = size
+    return {
+        0: np.eye(3),
+        1: np.array([[0.0, -1.0, width], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]),
+        2: np.array([[-1.0, 0.0, width], [0.0, -1.0, height], [0.0, 0.0, 1.0]]),
+        3: np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, height], [0.0, 0.0, 1.0]]),
+    }[quarters]
 
 
-def _read_in_process(task: PageTask) -> PageReading:
-    assert _desk_of_process is not None
-    return _desk_of_process.read(task)
+def _turned_boxes(boxes: NDArray[np.int64], turn: Homography) -> NDArray[np.float64]:
+    """Return boxes of the given page on the upright one, for whole quarter turns."""
+    back = np.linalg.inv(turn)
+    first, second = (
+        project(back, boxes[:, :2].astype(np.float64)),
+        project(back, boxes[:, 2:].astype(np.float64)),
+    )
+    return np.concatenate([np.minimum(first, second), np.maximum(first, second)], axis=1)
 
 
-def count_formulas(pages: Iterable[PageReading]) -> tuple[int, int]:
-    """Return how many displayed and inline formulas there are."""
-    kinds = [formula.kind for page in pages for formula in page.formulas]
-    return kinds.count("displayed"), kinds.count("inline")
+def project(matrix: Homography, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return where points, (N, 2), lie after a projection."""
+    projected = np.concatenate([points, np.ones((len(points), 1))], axis=1) @ matrix.T
+    flat: NDArray[np.float64] = projected[:, :2] / projected[:, 2:]
+    return flat
+
+
+def corners_on(matrix: Homography, box: tuple[int, int, int, int]) -> list[tuple[float, float]]:
+    """Return where the corners of a box lie after a projection, clockwise from the upper left."""
+    left, top, right, bottom = box
+    points = np.array([(left, top), (right, top), (right, bottom), (left, bottom)], np.float64)
+    return [(float(x), float(y)) for x, y in project(matrix, points)]

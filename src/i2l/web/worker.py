@@ -178,9 +178,8 @@ class ReadingDesk:
 
 def _data_url(file: PageFile, number: int) -> str:
     """Give a page of a PDF as it was drawn, since a browser cannot draw it."""
-    picture = file.page(number)
     held = io.BytesIO()
-    (picture.given or picture.image).convert("L").save(held, "PNG")
+    file.page(number).image.convert("L").save(held, "PNG")
     return "data:image/png;base64," + base64.b64encode(held.getvalue()).decode()
 
 
