@@ -236,6 +236,25 @@ def test_the_surer_reading_is_kept(installed, monkeypatch):
     assert reader.read(picture).model == "pinpoint", "what was read without doubt is not looked at again"
 
 
+def test_what_print_makes_nothing_of_is_handwriting_if_that_model_is_sure(installed, monkeypatch):
+    """Some handwriting is as even as print: it is known by what the two models make of it."""
+    monkeypatch.setattr("i2l.inference.reader.looks_written", lambda pixels: False)
+    reader = Reader(check=False, **QUICK)
+    other = reader._reader_of_handwriting()
+
+    def model_of(confidence: float, *, of_other: float) -> str:
+        monkeypatch.setattr(reader._assembly, "confidence", lambda evidence: confidence)
+        monkeypatch.setattr(other._assembly, "confidence", lambda evidence: of_other)
+        return reader.read(str(EXAMPLES / "1-paper.png")).model
+
+    assert model_of(0.04, of_other=0.5) == "hand"
+    assert model_of(0.04, of_other=0.49) == "pinpoint"
+    assert model_of(0.06, of_other=0.9) == "pinpoint"
+    monkeypatch.setattr(reader, "_reader_of_handwriting", lambda: "It is not there.")
+    monkeypatch.setattr(reader._assembly, "confidence", lambda evidence: 0.01)
+    assert reader.read(str(EXAMPLES / "1-paper.png")).note is None, "print that is read badly stays print"
+
+
 def test_a_model_of_another_size_gets_the_picture_at_its_own(exported, tmp_path, monkeypatch):
     small = taught_handwriting(exported["float32"], tmp_path / "hand")
     monkeypatch.syspath_prepend(make_installed(tmp_path / "packages", "i2l_small", {"hand": small}))

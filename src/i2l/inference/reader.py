@@ -51,6 +51,7 @@ from i2l.model.config import Limits
 _OTHER_IS_HERE: Final = f"The model {HANDWRITING!r} reads handwriting."
 _OTHER_IS_MISSING: Final = "The model for handwriting is not installed: `i2l models` has the command for it."
 CHUNK_IMAGES: Final = 16  # that are taken at a time, at least; those of about one size are read together
+_HOPELESS_CONFIDENCE: Final = 0.05  # below it print is as good as not read
 _BATCH_PIXELS: Final = 600_000  # of a batch; one with more takes hundreds of megabytes and is read alone
 
 T = TypeVar("T")
@@ -380,25 +381,32 @@ class Reader:
     def _read_batch(
         self, forms: Sequence[list[PreparedImage]], backend: Backend
     ) -> list[Reading | NotAFormulaError]:
-        """Read images; those that look written by hand, and were read with doubt, by the other model too."""
+        """Read images; those that look written by hand, and were read with doubt, by the other model too.
+
+        Where print makes nothing of an image that does not look written, the other model is asked as well,
+        and believed if it is sure.
+        """
         results = self._search(forms, backend)
         if not self._notices_handwriting:
             return results
-        places = [
-            place
+        wanted = {  # of each image that the other model reads, how sure it must be
+            place: 0.0 if written else DOUBTFUL_CONFIDENCE
             for place, result in enumerate(results)
             if (isinstance(result, NotAFormulaError) or result.confidence < DOUBTFUL_CONFIDENCE)
-            and looks_written(forms[place][-1].pixels)
-        ]
-        if not places:
+            and (
+                (written := looks_written(forms[place][-1].pixels))
+                or (isinstance(result, Reading) and result.confidence < _HOPELESS_CONFIDENCE)
+            )
+        }
+        if not wanted:
             return results
         other = self._reader_of_handwriting()
         if isinstance(other, str):
             note = self._print_note("This looks like handwriting, read", other)
-            for place in places:
-                results[place] = _with_note(results[place], note)
+            for place, least in wanted.items():
+                results[place] = results[place] if least else _with_note(results[place], note)
             return results
-        handed = {place: _hand_over(forms[place], self.model.limits, other.model.limits) for place in places}
+        handed = {place: _hand_over(forms[place], self.model.limits, other.model.limits) for place in wanted}
         handed = {place: images for place, images in handed.items() if images}
         found = other._search(
             list(handed.values()),
@@ -406,9 +414,10 @@ class Reader:
         )
         for place, reading in zip(handed, found, strict=True):
             first = results[place]
-            if isinstance(reading, Reading) and (
-                isinstance(first, NotAFormulaError) or reading.confidence >= first.confidence
-            ):
+            least = (
+                wanted[place] if isinstance(first, NotAFormulaError) else max(wanted[place], first.confidence)
+            )
+            if isinstance(reading, Reading) and reading.confidence >= least:
                 results[place] = reading
         return results
 
