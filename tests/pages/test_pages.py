@@ -32,11 +32,12 @@ from i2l.pages.find import (
     INLINE,
     NUMBER,
     Found,
-    find_ink,
+    PageInk,
     reading_order,
+    reduce_page,
 )
 from i2l.pages.output import PageTask, _save_picture, plan_documents, print_pages, read_tasks, tasks_of
-from i2l.pages.reader import PageFormula, PageReader, PageReading, choose_pages, straighten
+from i2l.pages.reader import PageFormula, PageReader, PageReading, _quarter_turn, choose_pages, straighten
 
 needs_tex = pytest.mark.tex
 
@@ -135,6 +136,15 @@ def test_a_page_that_leans_is_levelled_and_boxes_lie_on_the_given_picture(marked
     assert all(formula.corners is not None for formula in read.formulas)
 
 
+def test_a_page_of_few_letters_is_not_put_on_its_head():
+    """Symbols of a matrix that hang below the line: a third of those that stick out stand above it."""
+    pieces = [(20 * x, 60 * y, 20 * x + 9, 60 * y + 10) for y in range(6) for x in range(0, 30, 2)]
+    tall = [(20 * x, 60 * y, 20 * x + 9, 60 * y + 15) for y in range(4) for x in range(1, 30, 2)]
+    tall += [(20 * x, 60 * y - 5, 20 * x + 9, 60 * y + 10) for y in (4, 5) for x in range(1, 30, 2)]
+    ink = PageInk(np.zeros((400, 620), np.uint8), np.array(pieces + tall, np.int64), 10.0)
+    assert _quarter_turn(ink) == 0
+
+
 @needs_tex
 def test_a_straight_page_stays_as_it_is(marked):
     page = Image.fromarray(marked.pixels)
@@ -154,7 +164,8 @@ def test_a_thin_stroke_between_two_pixels_is_ink_where_type_is_small():
     for left in range(20, 100, 8):
         page[30:37, left : left + 5] = 0
     page[27:40, 12:14] = 170  # a bar, half of which is in either column
-    assert find_ink(Image.fromarray(page)).pieces[:, 0].min() == 12
+    found, _, _ = reduce_page(Image.fromarray(page), None)
+    assert found.pieces[:, 0].min() == 12
 
 
 def runs_of(*glyphs):

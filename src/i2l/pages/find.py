@@ -144,8 +144,6 @@ def find_ink(image: Image.Image) -> PageInk | None:
         return None  # grain all over
     pieces, _ = measure_pieces(dark)
     symbol_px = symbol_height(pieces)
-    if symbol_px is not None and symbol_px < _SMALL_PX:
-        pieces, _ = measure_pieces(ink >= _FAINT)
     if symbol_px is None or len(pieces) > _MAX_PIECES:
         return None
     return PageInk(ink, pieces, symbol_px)
@@ -160,10 +158,15 @@ def reduce_page(
         The ink, as from `find_ink`; the hints for it; the factor.
     """
     factor = max(1, math.ceil(math.sqrt(image.width * image.height / _MAX_WORK_PIXELS)))
-    if factor == 1:
-        return find_ink(image), hints, 1
-    smaller = (image if image.mode in ("L", "RGB", "RGBA") else image.convert("RGB")).reduce(factor)
-    return find_ink(smaller), None if hints is None else hints.reduced(factor), factor
+    if factor > 1:
+        image = (image if image.mode in ("L", "RGB", "RGBA") else image.convert("RGB")).reduce(factor)
+        hints = None if hints is None else hints.reduced(factor)
+    page = find_ink(image)
+    if page is not None and page.symbol_px < _SMALL_PX:
+        pieces, _ = measure_pieces(page.ink >= _FAINT)
+        if len(pieces) <= _MAX_PIECES:
+            page = replace(page, pieces=pieces)
+    return page, hints, factor
 
 
 class Detector:

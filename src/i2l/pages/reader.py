@@ -361,6 +361,7 @@ _MAX_ANGLE_DEG: Final = 12.0
 _LEAST_ANGLE_DEG: Final = 0.12
 _LEAST_GAIN: Final = 1.08  # in how sharply lines stand out, for a turn to be believed
 _QUARTER_GAIN: Final = 1.5
+_HEAD_GAIN: Final = 0.4  # in the share of ascenders, for a page to stand on its head; text has .43 or more
 _KEYSTONE_DEG: Final = 0.3  # by which lines at the top and at the foot differ, to be worth a transformation
 _MIN_LINES_PIECES: Final = 40
 _LOOKED_AT_PX: Final = 1600  # the longer side where lines are measured
@@ -473,7 +474,7 @@ def _quarter_turn(ink: PageInk) -> int:
         upright = _turned_boxes(ink.pieces, _quarter_matrix(turn, (width, height)))
         shares.append(_ascender_share(upright, symbol_height(upright) or ink.symbol_px))
     # Text on its head has more letters that hang below the line than such as stand above it.
-    return quarters[1] if shares[1] > shares[0] + 0.2 else quarters[0]
+    return quarters[1] if shares[1] > shares[0] + _HEAD_GAIN else quarters[0]
 
 
 def _ascender_share(boxes: NDArray[np.float64], symbol_px: float) -> float:
