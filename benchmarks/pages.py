@@ -196,7 +196,7 @@ def sheet(folder: Path, into: Path, detector: Detector, count: int) -> None:
             colour = {INLINE: (0, 0, 255), DISPLAYED: (255, 0, 0)}.get(item.kind, (0, 160, 0))
             left, top, right, bottom = item.box
             pen.rectangle((left - 1, top - 1, right, bottom), outline=colour, width=2)
-        shown.thumbnail((900, 1200))
+        shown.thumbnail((640, 900))
         tiles.append(shown)
         if len(tiles) == count:
             break
@@ -207,7 +207,7 @@ def sheet(folder: Path, into: Path, detector: Detector, count: int) -> None:
     whole = Image.new("RGB", (across * width, rows * height), (255, 255, 255))
     for index, tile in enumerate(tiles):
         whole.paste(tile, (index % across * width, index // across * height))
-    whole.save(into)
+    whole.save(into, quality=30, method=6)
 
 
 def read(folder: Path, detector: Path, count: int | None) -> None:

@@ -138,10 +138,10 @@ def test_a_page_that_leans_is_levelled_and_boxes_lie_on_the_given_picture(marked
 
 def test_a_page_of_few_letters_is_not_put_on_its_head():
     """Symbols of a matrix that hang below the line: a third of those that stick out stand above it."""
-    pieces = [(20 * x, 60 * y, 20 * x + 9, 60 * y + 10) for y in range(6) for x in range(0, 30, 2)]
-    tall = [(20 * x, 60 * y, 20 * x + 9, 60 * y + 15) for y in range(4) for x in range(1, 30, 2)]
-    tall += [(20 * x, 60 * y - 5, 20 * x + 9, 60 * y + 10) for y in (4, 5) for x in range(1, 30, 2)]
-    ink = PageInk(np.zeros((400, 620), np.uint8), np.array(pieces + tall, np.int64), 10.0)
+    pieces = [(20 * x, 60 * y, 20 * x + 9, 60 * y + 10) for y in range(6) for x in range(40) if x % 3]
+    tall = [(20 * x, 60 * y, 20 * x + 9, 60 * y + 15) for y in range(4) for x in range(0, 40, 3)]
+    tall += [(20 * x, 60 * y - 5, 20 * x + 9, 60 * y + 10) for y in (4, 5) for x in range(0, 40, 3)]
+    ink = PageInk(np.zeros((400, 820), np.uint8), np.array(pieces + tall, np.int64), 10.0)
     assert _quarter_turn(ink) == 0
 
 
