@@ -28,13 +28,20 @@ class SessionOptions:
         """Threads sleep between calls as they are."""
 
 
+class RunOptions:
+    """Options of one call, likewise."""
+
+    def add_run_config_entry(self, name, value):
+        """WebAssembly's memory only grows."""
+
+
 class InferenceSession:
     """One network."""
 
     def __init__(self, path, options=None, providers=()):
         self._name = Path(path).name
 
-    def run(self, names, feeds):
+    def run(self, names, feeds, options=None):
         """Compute outputs from inputs, each by its name."""
         kept = []  # until it was copied
         for name, given in feeds.items():

@@ -122,6 +122,7 @@ class Reader:
 
     def _load(self, options: ReadingOptions) -> None:
         _check_options(options)
+        self._other = _OtherReader(options)
         self.model = load_model(options.model, threads=options.threads, device=options.device)
         limit = self.model.limits.max_steps
         if options.max_tokens is not None and options.max_tokens >= limit:
@@ -132,7 +133,6 @@ class Reader:
         self._policy = SearchPolicy(self.model, options)
         self._assembly = ReadingAssembly(self.model)
         self._batch_size = options.batch_size or self.model.backend.batch_size
-        self._other = _OtherReader(options)
         self._large = threading.Lock()  # held by whoever reads a large batch
 
     def with_options(
@@ -386,8 +386,9 @@ class Reader:
         Where print makes nothing of an image that does not look written, the other model is asked as well,
         and believed if it is sure.
         """
+        notices = self._notices_handwriting
         results = self._search(forms, backend)
-        if not self._notices_handwriting:
+        if not notices:
             return results
         wanted = {  # of each image that the other model reads, how sure it must be
             place: 0.0 if written else DOUBTFUL_CONFIDENCE
