@@ -2,11 +2,13 @@
 
     python -m benchmarks.noticed DATA [--limit N] [--kind NAME] [--fit]
 
-DATA has the folders `real-images`, `wild`, `eval`, `formulas` and `handwriting`. A picture is noticed if it
-looks written (`i2l.images.ink.looks_written`) and the model for print reads it with doubt or refuses it; so
-only what looks written is read here. Inks of CROHME are drawn with pens as people have them, formulas with
-the fonts, faults and cameras of the training styles. `--fit` gives the weights of the test: they are fitted
-on CROHME's training inks and on every other drawn formula; all other rows of the table are new to them.
+DATA has the folders `real-images`, `wild`, `eval`, `formulas` and `handwriting`. A picture is noticed if
+the reader that was told no model gave it to the one for handwriting or, where that is not installed, said
+what it takes it for. It may look written (`i2l.images.ink.looks_written`) and yet be read as print.
+
+Inks of CROHME are drawn with pens as people have them, formulas with the fonts, faults and cameras of the
+training styles. `--fit` gives the weights of the test: they are fitted on CROHME's training inks and on every
+other drawn formula; all other rows of the table are new to them.
 """
 
 import argparse
@@ -24,8 +26,8 @@ from i2l.errors import I2LError
 from i2l.images.ink import looks_written, print_likeness
 from i2l.images.open import ImageSource
 from i2l.images.prepare import PreparedImage
+from i2l.inference.model_folder import HANDWRITING
 from i2l.inference.reader import Reader
-from i2l.inference.reading import DOUBTFUL_CONFIDENCE
 from i2l.ink.pens import draw_ink, draw_pen
 from i2l.ink.strokes import read_inks
 from i2l.rendering.render import render_formulas
@@ -46,7 +48,7 @@ def main() -> None:
     parser.add_argument("--kind", default="", help="only kinds whose names begin so")
     parser.add_argument("--fit", action="store_true")
     options = parser.parse_args()
-    reader = Reader("pinpoint", threads=1)
+    reader = Reader(threads=1)  # with the model for handwriting, where that is installed
     kinds = pictures_of(options.data, options.limit)
     if options.fit:
         fit(
@@ -66,13 +68,13 @@ def measure(pictures: Iterator[ImageSource], reader: Reader) -> str:
     for picture in pictures:
         number += 1
         form = prepare(reader, picture)
-        if form is None or not looks_written(form.pixels):
-            continue
-        look += 1
+        written = form is not None and looks_written(form.pixels)
+        look += written
         try:
-            noticed += reader.read(picture).confidence < DOUBTFUL_CONFIDENCE
+            reading = reader.read(picture)
+            noticed += reading.model == HANDWRITING or reading.note is not None
         except I2LError:
-            noticed += 1
+            noticed += written
     interval = wilson(noticed, number)
     return f"{number}, {look}, {noticed} ({interval.low:.1%} to {interval.high:.1%})"
 

@@ -45,7 +45,9 @@ PLAIN: Final = (
         for name in ("kernels.js", "loops.js", "networks.js", "reader.js", "unpack.js", "worker.js")
     ),
 )
-SERVER_ACCEPTS: Final = "image/*,.tif,.tiff,.avif,.pdf,application/pdf"  # and here: no TIFF, no PDF
+# What the page lets a person choose, of the server and here: browsers decode no TIFF, and draw no PDF for us.
+SERVER_ACCEPTS: Final = 'accept="image/*,.tif,.tiff,.avif,.pdf,application/pdf"'
+ACCEPTS: Final = 'accept="image/*,.avif"'
 DRAWN: Final = ("png", "svg")  # formats that need a typesetter, which browsers have not
 LEFT_OUT: Final = ("docs.html", "docs.js", "api.js")  # what only the server has
 
@@ -160,9 +162,7 @@ def collect() -> dict[str, bytes]:
     }
     page = files.pop("index.html").decode()
     page = page.replace('<meta name="color-scheme"', f'{HEAD}<meta name="color-scheme"', 1)
-    files[""] = page.replace(
-        ',.tif,.tiff,.avif,.pdf,application/pdf" multiple', ',.avif" multiple', 1
-    ).encode()
+    files[""] = page.replace(SERVER_ACCEPTS, ACCEPTS, 1).encode()
     files["api.js"] = (RECIPE / "browser" / "api.js").read_bytes()
     files |= {f"examples/{path.name}": path.read_bytes() for path in sorted((WEB / "examples").glob("*.png"))}
     for name, content in {

@@ -129,40 +129,26 @@ _SUBSCRIPT_WORDS: Final = _list(
     "max, min, eff, tot, in, out, loc, ext, int, total, kin, pot, ideal, obs, free, left, right, new, old"
 )
 
-_EXCHANGED_SIGNS: Final = BINARIES | {
-    r"\times",
-    r"\div",
-    "/",
-    "=",
-    "<",
-    ">",
-    r"\leq",
-    r"\geq",
-    r"\neq",
-    r"\ne",
-}
+_OPERATIONS: Final = BINARIES | {r"\times", r"\div", "/"}
+_COMPARISONS: Final = frozenset({"=", "<", ">", r"\leq", r"\geq", r"\neq", r"\ne"})
 _STAYS: Final = (0.3, 0.8)  # the chance of a letter or digit, and of a sign, to stay what it is
 _EXCHANGED: Final[tuple[Callable[[str], bool], ...]] = (  # a token becomes another one of its kind
     lambda token: (len(token) == 1 and token.islower()) or token in commands.GREEK,
     lambda token: len(token) == 1 and token.isupper(),
     lambda token: len(token) == 1 and token.isdigit(),
-    lambda token: token in BINARIES | {r"\times", r"\div", "/"},
-    lambda token: token in _EXCHANGED_SIGNS - BINARIES - {r"\times", r"\div", "/"},
+    lambda token: token in _OPERATIONS,
+    lambda token: token in _COMPARISONS,
 )
 
 
 def _fixed_places(tokens: Sequence[str]) -> set[int]:
     """Find what stands in braces after a command whose argument is a word or a length, not a formula."""
-    fixed: set[int] = set()
-    for place, token in enumerate(tokens):
-        if place not in fixed and (token in _NO_FORMULA or token in commands.MATH_FONTS):
-            depth = 0
-            for end in range(place + 1, len(tokens)):
-                depth += (tokens[end] == "{") - (tokens[end] == "}")
-                fixed.add(end)
-                if depth <= 0:
-                    break
-    return fixed
+    return {
+        place
+        for start, end in _pairs(tokens)
+        if start and tokens[start - 1] in _NO_FORMULA | commands.MATH_FONTS
+        for place in range(start, end)
+    }
 
 
 Tokens = Sequence[str]
@@ -206,11 +192,8 @@ class Composer:
             fixed = _fixed_places(formula)
             written = []
             for place, token in enumerate(formula):
-                if (
-                    place in fixed
-                    or token not in pools
-                    or self.chance.random() < _STAYS[token in _EXCHANGED_SIGNS]
-                ):
+                stays = _STAYS[token in _OPERATIONS | _COMPARISONS]
+                if place in fixed or token not in pools or self.chance.random() < stays:
                     written.append(token)
                     continue
                 pool, weights = pools[token]
