@@ -46,6 +46,12 @@ class TrainConfig(JsonConfig):
     shift_px: int = 0  # up to so many pixels off the middle
     zoom: float = 0.0  # larger or smaller, by up to this log
     zoom_symbol: float = 0.0  # for one symbol, whose scale cannot be estimated; falls to `zoom` with more
+    turn: float = 0.0  # turned, by up to so many radians
+    slant: float = 0.0  # slanted, by up to this part of the height
+    stretch: float = 0.0  # wider for its height, or narrower, by up to this log
+    bend_px: float = (
+        0.0  # points of a wide grid moved, by up to this deviation, and what lies between with them
+    )
     blur_px: float = 0.0  # blurred, by up to this deviation
     weight: float = 0.0  # ink times a factor of up to this log, down to half of it; blurred strokes widen
 

@@ -1,6 +1,7 @@
 """Pens, the bank of symbols and formulas written with it: ink in its boxes, the same for the same seed."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from i2l.ink.hand import (
     write_ink,
 )
 from i2l.ink.pens import PLAIN, Lines, Pen, draw_ink, draw_lines, draw_pen, stroke_boxes, symbol_scale
-from i2l.ink.strokes import Ink, InkError
+from i2l.ink.strokes import Ink, InkError, Symbol
 from i2l.rendering.styles import PAPER
 from tests.ink.written import LABELS, row_of, small_inks
 
@@ -288,7 +289,7 @@ def test_symbols_of_one_label_are_told_apart_by_their_places():
     units = formula_units(tokens)
     found = match_symbols(moved, units, places)
     assert [moved.symbols.index(symbol) for symbol in found] == [3, 4, 5, 6, 0, 1, 2]
-    drawn, shape = write_ink(moved.strokes, [s.strokes for s in moved.symbols], seed=3)
+    drawn, shape = write_ink(moved, seed=3)
     own = ink_token_boxes(drawn, found, units, len(tokens), printed=places, seed=3)
     known = [box for box in own if box is not None]
     assert len(known) == 7
@@ -300,19 +301,19 @@ def test_symbols_of_one_label_are_told_apart_by_their_places():
 @settings(max_examples=40, deadline=None)
 def test_real_inks_keep_inside_their_picture(seed):
     ink = row_of(["x", "+", "2", "=", "a"], seed=seed % 5)
-    strokes, shape = write_ink(ink.strokes, [s.strokes for s in ink.symbols], seed=seed)
-    pixels = draw_written_ink(strokes, shape, seed=seed)
+    written, shape = write_ink(ink, bank=BANK, seed=seed)
+    pixels = draw_written_ink(written, shape, seed=seed)
     assert pixels.shape == shape
     look = hand_look(seed)
     if look.style == PAPER:
-        points = np.concatenate(strokes)
+        points = np.concatenate(written.strokes)
         assert points.min() >= 0
         assert (points.max(axis=0) <= (shape[1], shape[0])).all()
         assert (pixels < 128).any()
     if seed == 0:
         np.testing.assert_allclose(
-            np.diff(strokes[0], axis=0) * (ink.strokes[0][1, 0] - ink.strokes[0][0, 0]),
-            np.diff(ink.strokes[0], axis=0) * (strokes[0][1, 0] - strokes[0][0, 0]),
+            np.diff(written.strokes[0], axis=0) * (ink.strokes[0][1, 0] - ink.strokes[0][0, 0]),
+            np.diff(ink.strokes[0], axis=0) * (written.strokes[0][1, 0] - written.strokes[0][0, 0]),
         )
 
 
@@ -371,3 +372,38 @@ def test_lines_are_as_wide_as_their_pen():
     for width in (1.5, 3.0, 6.0):
         column = draw_lines(line, (60, 100), Pen(width_px=width))[:, 50]
         assert (255 - column.astype(float)).sum() / 255 == pytest.approx(width, abs=0.35)
+
+
+def test_another_writer_writes_in_the_same_places():
+    """Half of the copies are another writer's; each symbol keeps its label, its place and about its size."""
+    ink = row_of(["x", "+", "2", "=", "a"])
+    others = [
+        replace(known, strokes=tuple(s.repeat(2, axis=0) for s in known.strokes)) for known in small_inks()
+    ]
+    bank = Bank.of(others)  # whose strokes have twice the points
+    counts = {"own": 0, "other": 0}
+    for seed in range(1, 61):
+        written, _ = write_ink(ink, bank=bank, seed=seed)
+        alone, _ = write_ink(ink, seed=seed)
+        assert [s.label for s in written.symbols] == [s.label for s in ink.symbols]
+        assert sorted(n for s in written.symbols for n in s.strokes) == list(range(len(written.strokes)))
+        assert [s.strokes for s in alone.symbols] == [s.strokes for s in ink.symbols]
+        own = [len(stroke) for stroke in written.strokes] == [len(stroke) for stroke in ink.strokes]
+        counts["own" if own else "other"] += 1
+        boxes = []
+        for symbol in written.symbols:
+            points = np.concatenate([written.strokes[n] for n in symbol.strokes])
+            boxes.append((*points.min(axis=0), *points.max(axis=0)))
+        middles = [(left + right) / 2 for left, _, right, _ in boxes]
+        assert middles == sorted(middles)
+        tall = [bottom - top for _, top, _, bottom in boxes]
+        assert 0.2 < tall[0] / tall[2] < 5
+    assert min(counts.values()) > 10
+
+
+def test_an_ink_with_a_sign_that_no_other_writes_stays_its_writers():
+    ink = row_of(["x", "+", "2"])
+    strange = Ink(ink.strokes, symbols=(Symbol("\\unheard", ink.symbols[0].strokes), *ink.symbols[1:]))
+    for seed in range(1, 20):
+        written, _ = write_ink(strange, bank=BANK, seed=seed)
+        assert [len(stroke) for stroke in written.strokes] == [len(stroke) for stroke in ink.strokes]

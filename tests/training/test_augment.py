@@ -109,3 +109,49 @@ def test_cells_are_covered_as_the_boxes_lie():
     assert covered[0].tolist() == [[1, 0, 0], [0, 0, 0]]
     assert covered[1].tolist() == [[pytest.approx(1 / 3), 1, 0], [0, 0, 0]]
     assert covered[2].sum() == 0
+
+
+def test_turned_images_are_whole_and_boxes_go_with_them():
+    image = np.full((8, 24), 255, dtype=np.uint8)
+    image[1:4, 2:6] = 0  # two symbols, and the box of each
+    image[5:7, 17:22] = 0
+    boxes = torch.tensor([[[2, 1, 6, 4], [17, 5, 22, 7]]]).float().repeat(300, 1, 1)
+    view = gather(image, turn=0.2, slant=0.3, stretch=0.4, zoom=0.2)
+    covered = cover_cells(boxes, view, cell_px=1)
+    for pixels, cells in zip(view.pixels, covered, strict=True):
+        ink = 1 - pixels.float() / 255
+        assert ink.sum().item() > 0
+        assert ink[(cells.amax(dim=0) == 0)].sum().item() < 0.15 * ink.sum().item()
+        for symbol in cells:
+            assert ink[symbol > 0].sum().item() > 0.3 * ink.sum().item() * 0.5
+    assert view.turned is not None
+    areas = torch.linalg.det(view.turned) * view.zoom**2
+    assert (1 - view.pixels.float() / 255).sum(dim=(1, 2)).allclose(22 * areas, rtol=0.12, atol=0.5)
+    assert len({tuple(p.flatten().tolist()) for p in view.pixels}) == 300
+
+
+def test_each_way_of_turning_is_what_its_name_says():
+    wide = np.zeros((2, 12), np.uint8)
+    angles = gather(wide, turn=0.3).turned
+    assert angles.mT @ angles == pytest.approx(np.eye(2)[None].repeat(300, 0), abs=1e-5)  # nothing but turned
+    assert angles[:, 1, 0].abs().max() == pytest.approx(np.sin(0.3), rel=0.05)
+    slanted = gather(wide, slant=0.5).turned
+    assert (slanted[:, 0, 0] == 1).all()
+    assert (slanted[:, 1, 0] == 0).all()
+    assert slanted[:, 0, 1].abs().max() == pytest.approx(0.5, rel=0.05)
+    stretched = gather(wide, stretch=0.4).turned
+    assert (stretched[:, 0, 0] / stretched[:, 1, 1]).log().abs().max() == pytest.approx(0.4, rel=0.05)
+    assert torch.linalg.det(stretched).allclose(torch.ones(300))
+
+
+def test_bends_are_small_and_smooth():
+    image = np.full((10, 30), 255, np.uint8)
+    image[4:6] = 0
+    view = gather(image, bend_px=1.0)
+    assert torch.equal(view.turned, torch.eye(2).expand(300, 2, 2))
+    ink = 1 - view.pixels.float() / 255
+    rows = (ink * (torch.arange(16) + 0.5).view(-1, 1)).sum(1) / ink.sum(1).clamp(min=1e-6)
+    moved = (rows - 8)[:, 8:32]
+    assert 0.5 < moved.abs().max() < 4
+    assert moved.abs().median() < 0.8
+    assert moved.diff(dim=1).abs().max() < 0.6

@@ -445,8 +445,8 @@ def _draw_written(samples: StoredSamples) -> Iterator[Pixels]:
         seed = int(style.removeprefix(HAND_PREFIX))
         size = (shape[0], shape[1])
         if row["ink"] is not None:
-            strokes, _ = write_ink(bank.strokes(row["ink"]), bank.groups(row["ink"]), seed=seed)
-            yield draw_written_ink(strokes, size, seed=seed)
+            ink, _ = write_ink(bank.ink(row["ink"]), bank=bank, seed=seed)
+            yield draw_written_ink(ink, size, seed=seed)
         else:
             boxes = [box and tuple(box) for box in row["boxes"]]
             tokens = normalize_formula(row["formula"]).tokens

@@ -274,12 +274,12 @@ def _written_row(
     bank = load_bank(options.folder.result / BANK_FILE)
     if ink is not None:
         known = load_bank(options.folder.path / INKS_FILE).ink(ink)
-        strokes, shape = write_ink(known.strokes, bank.groups(ink), seed=seed)
-        pixels = None if options.compact else draw_written_ink(strokes, shape, seed=seed)
+        drawn, shape = write_ink(known, bank=bank, seed=seed)
+        pixels = None if options.compact else draw_written_ink(drawn, shape, seed=seed)
         units = formula_units(tokens)
         if boxes is not None:
-            symbols = match_symbols(known, units, boxes)
-            boxes = ink_token_boxes(strokes, symbols, units, len(tokens), printed=boxes, seed=seed)
+            found = (s and drawn.symbols[known.symbols.index(s)] for s in match_symbols(known, units, boxes))
+            boxes = ink_token_boxes(drawn, list(found), units, len(tokens), printed=boxes, seed=seed)
     elif boxes is None:
         return {"reason": NO_HAND, "message": "the places of its signs are not known"}
     elif (missing := missing_sign(tokens, bank)) is not None:

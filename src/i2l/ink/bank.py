@@ -42,7 +42,7 @@ from i2l.ink.strokes import Ink, InkError, Points, Symbol
 _CORNER: Final = 1.2  # radians
 _FEW_POINTS: Final = 4  # a stroke of the table with more is a curve ...
 _ANGULAR: Final = ("W", r"\star")  # ... but for these
-BANK_VERSION: Final = 1  # of the file, and of what a seed picks out of it
+BANK_VERSION: Final = 2  # of the file, and of what a seed picks out of it
 BAR, ROOT, SIGN = "bar", "root", "sign"  # how a symbol is brought to the size of its place
 WORDS: Final = frozenset({r"\sin", r"\cos", r"\tan", r"\log", r"\lim"})  # that inks have as one symbol
 _STRIPPED: Final = ("\\left", "\\right")

@@ -6,9 +6,9 @@ say everything: `draw_formula` takes the symbols that the seed picks out of the 
 fits it into its box. So a sample is stored as its tokens, its boxes and a seed, in about a hundred bytes, and
 boxes hold their ink because the ink is made to fit them.
 
-Real inks are drawn by `draw_written_ink`, bent and spread by the seed in the same way; seed 0 is the ink as
-it is, drawn with a plain pen. `hand_look` says what else a seed means: the pen, and the paper, the scan or
-the photograph.
+Real inks are drawn by `draw_written_ink`, as `write_ink` has bent them, or had another writer write them in
+the same places; seed 0 is the ink as it is, drawn with a plain pen. `hand_look` says what else a seed means:
+the pen, and the paper, the scan or the photograph.
 """
 
 import math
@@ -36,6 +36,7 @@ HAND_PREFIX: Final = "hand:"  # of the text of a style: the seed follows
 _IDENTITY: Final = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 _EM_PX: Final = PAPER.dpi * PAPER.size_pt / 72
 _TALL_PX: Final = 42.0  # a printed sign so high has grown with what stands beside it
+_OTHER_HANDS: Final = 0.5  # share of the copies of an ink that another writer writes
 _CLEAN, _SCANNED = 0.55, 0.75  # shares of clean drawings, and of these with scans
 
 
@@ -333,40 +334,31 @@ def _token_boxes(
 # --- real inks ------------------------------------------------------------------------------------------
 
 
-def write_ink(
-    strokes: Sequence[Points], groups: Sequence[Sequence[int]], *, seed: int
-) -> tuple[list[Points], tuple[int, int]]:
-    """Bring an ink to the scale of models, bent and spread by the seed; seed 0 leaves its shape as it is.
+def write_ink(ink: Ink, *, bank: Bank | None = None, seed: int) -> tuple[Ink, tuple[int, int]]:
+    """Bring an ink to the scale of models, changed as the seed decides; seed 0 leaves its shape as it is.
+
+    Other seeds let another writer of the bank write it in the same places, or the same one; symbols are
+    moved and bent a little, and all of it is slanted, turned and stretched.
 
     Args:
-        strokes: of the ink.
-        groups: the numbers of the strokes of each symbol, where they are known: each is moved a little.
+        ink: what was written. Only the symbols that are known of it are changed one by one.
+        bank: gives the other writers, if there are to be any.
         seed: decides how.
 
     Returns:
-        The strokes in pixels of the page, and the height and width of the finished picture.
+        The ink in pixels of the page, its symbols in the order that they had, and the height and width of the
+        finished picture.
     """
     look = hand_look(seed)
-    strokes = list(strokes)
-    scale = symbol_scale(stroke_boxes(strokes))
+    scale = symbol_scale(stroke_boxes(ink.strokes))
     if seed:
         source = random.Random(f"ink {seed}")
-        scale *= math.exp(source.gauss(0, 0.1))
-        lean, turn = source.gauss(0, 0.12), math.radians(source.gauss(0, 2.0))
-        stretch = math.exp(source.gauss(0, 0.1))
-        cos, sin = math.cos(turn), math.sin(turn)
-        matrix = np.array([[stretch * cos, stretch * sin], [-sin - lean * cos, cos - lean * sin]])
-        size, shift = source.uniform(0, 0.1), source.uniform(0, 0.06)
-        for group in groups:
-            part = np.concatenate([strokes[number] for number in group])
-            middle, extent = part.mean(axis=0), np.ptp(part, axis=0).max()
-            own = np.exp([source.gauss(0, size), source.gauss(0, size)])
-            moved = np.array([source.gauss(0, shift), source.gauss(0, shift)]) * extent
-            for number in group:
-                strokes[number] = (strokes[number] - middle) * own + middle + moved
-        strokes = [stroke @ matrix for stroke in strokes]
-    points = np.concatenate(strokes) * scale
-    reach = look.inset_px
+        if bank is not None and source.random() < _OTHER_HANDS:
+            ink = _in_another_hand(ink, bank, source)
+        scale *= math.exp(source.gauss(0, 0.12))
+        ink = _bent_ink(ink, source)
+    strokes = [stroke * scale for stroke in ink.strokes]
+    points, reach = np.concatenate(strokes), look.inset_px
     corner = np.floor(points.min(axis=0) - reach)
     width, height = (int(side) + int(side) % 2 for side in np.ceil(points.max(axis=0) + reach) - corner)
     style = look.style
@@ -374,19 +366,75 @@ def write_ink(
         height + style.margin_top_px + style.margin_bottom_px,
         width + style.margin_left_px + style.margin_right_px,
     )
-    return [stroke * scale - corner for stroke in strokes], shape
+    return replace(ink, strokes=tuple(stroke - corner for stroke in strokes)), shape
 
 
-def draw_written_ink(strokes: Sequence[Points], shape: tuple[int, int], *, seed: int) -> Pixels:
+def _in_another_hand(ink: Ink, bank: Bank, source: random.Random) -> Ink:
+    """Write each symbol of an ink as another writer does, where it stands and about as large."""
+    if not all(bank.writes(symbol.label) for symbol in ink.symbols):
+        return ink
+    picked = bank.pick([symbol.label for symbol in ink.symbols], source)
+    of_symbols = {number for symbol in ink.symbols for number in symbol.strokes}
+    strokes = [stroke for number, stroke in enumerate(ink.strokes) if number not in of_symbols]
+    symbols = []
+    for symbol, other in zip(ink.symbols, picked, strict=True):
+        own = [ink.strokes[number] for number in symbol.strokes]
+        if other is not None:
+            own = _fitted(bank.shape(other), symbol.label, _union_of(np.concatenate(own)))
+        symbols.append(Symbol(symbol.label, tuple(range(len(strokes), len(strokes) + len(own)))))
+        strokes += own
+    return replace(ink, strokes=tuple(strokes), symbols=tuple(symbols))
+
+
+def _fitted(form: Shape, label: str, box: NDArray[np.float64]) -> list[Points]:
+    """Fit a shape into the place of a symbol of the same label, mostly with the proportions that it has."""
+    width, height = np.maximum(box[2:] - box[:2], 1e-3).tolist()
+    points = form.points
+    if label == r"\sqrt":
+        points = np.column_stack([_stretched_root(points, width, height), points[:, 1]])
+    else:
+        width, height = _natural_size(width, height, form.aspect)
+    placed = _middle(box) + (points - 0.5) * (width, height)
+    return [placed[form.owners == owner] for owner in range(int(form.owners[-1]) + 1)]
+
+
+def _bent_ink(ink: Ink, source: random.Random) -> Ink:
+    """Move, turn and bend each symbol a little, and slant, turn and stretch the whole."""
+    strokes = list(ink.strokes)
+    lean, turn = source.gauss(0, 0.15), math.radians(source.gauss(0, 2.2))
+    stretch = math.exp(source.gauss(0, 0.13))
+    cos, sin = math.cos(turn), math.sin(turn)
+    matrix = np.array([[stretch * cos, stretch * sin], [-sin - lean * cos, cos - lean * sin]])
+    size, shift, bend = source.uniform(0, 0.12), source.uniform(0, 0.08), source.uniform(0, 0.035)
+    parts = [np.concatenate([strokes[number] for number in symbol.strokes]) for symbol in ink.symbols]
+    usual = float(np.median([np.ptp(part, axis=0).max() for part in parts])) if parts else 0.0
+    for symbol, part in zip(ink.symbols, parts, strict=True):
+        middle, sides = part.mean(axis=0), np.ptp(part, axis=0)
+        extent = max(float(sides.max()), 1e-9)
+        own = np.exp([source.gauss(0, size), source.gauss(0, size)])
+        # long symbols, such as bars and roots, stand around others, which they must not cross
+        moved = np.array([source.gauss(0, shift), source.gauss(0, shift)]) * min(extent, usual)
+        angle = source.gauss(0, 0.06) * min(1.0, 3 * float(sides.min()) / extent)
+        turned = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]]) * own
+        wave = np.array([source.uniform(0.5, 1.2), source.random(), source.random()])
+        for number in symbol.strokes:
+            points = strokes[number] - middle
+            bent = np.sin(2 * math.pi * (points[:, ::-1] / extent * wave[0] + wave[1:]))
+            points = points + bend * np.minimum(sides, 0.6 * extent) * bent
+            strokes[number] = points @ turned + middle + moved
+    return replace(ink, strokes=tuple(stroke @ matrix for stroke in strokes))
+
+
+def draw_written_ink(ink: Ink, shape: tuple[int, int], *, seed: int) -> Pixels:
     """Draw what `write_ink` gave."""
-    return _finish(Lines.of(strokes), shape, hand_look(seed))
+    return _finish(Lines.of(ink.strokes), shape, hand_look(seed))
 
 
 def ink_token_boxes(
-    strokes: Sequence[Points], symbols: Sequence[Symbol | None], units: Sequence[Unit], num_tokens: int,
+    ink: Ink, symbols: Sequence[Symbol | None], units: Sequence[Unit], num_tokens: int,
     *, printed: Sequence[Box | None], seed: int,
 ) -> list[Box | None]:  # fmt: skip
-    """Find the boxes of tokens on a finished picture, from the symbol that each unit of the formula is."""
+    """Find the boxes of tokens on a finished picture, from the symbol of its ink that each unit is."""
     look = hand_look(seed)
     margin = np.array([look.style.margin_left_px, look.style.margin_top_px] * 2)
     known = [(unit, symbol) for unit, symbol in zip(units, symbols, strict=True) if symbol is not None]
@@ -394,7 +442,7 @@ def ink_token_boxes(
         return [None] * num_tokens
     placed = []
     for _, symbol in known:
-        points = np.concatenate([strokes[number] for number in symbol.strokes])
+        points = np.concatenate([ink.strokes[number] for number in symbol.strokes])
         low, high = points.min(axis=0) - look.inset_px, points.max(axis=0) + look.inset_px
         placed.append(np.concatenate([np.floor(low), np.ceil(high)]) + margin)
     old = np.array([_union([printed[i] for i in unit.tokens]) for unit, _ in known])

@@ -1,15 +1,16 @@
-"""Training images seen another way every time: moved, larger or smaller, blurred, lighter or heavier."""
+"""Training images seen another way every time: moved, larger, turned, bent, blurred, lighter or heavier."""
 
 import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import conv2d
+from torch.nn.functional import conv2d, interpolate
 
 from i2l.images.prepare import WHITE
 from i2l.model.network import Window, centred_places, gather_windows
 
+BEND_PX = 40  # how far apart the points are that a bend moves, each by its own chance
 BLUR_REACH_PX = 4
 MEASURABLE_TOKENS = 17  # from so many tokens on the scale of a picture can be estimated
 
@@ -21,18 +22,32 @@ class Augmentation:
     shift_px: int = 0
     zoom: float = 0.0
     zoom_symbol: float = 0.0
+    turn: float = 0.0
+    slant: float = 0.0
+    stretch: float = 0.0
+    bend_px: float = 0.0
     blur_px: float = 0.0
     weight: float = 0.0
+
+    @property
+    def turns(self) -> bool:
+        """Whether images change in another way than by their place and scale."""
+        return bool(self.turn or self.slant or self.stretch or self.bend_px)
 
 
 @dataclass(frozen=True)
 class View:
-    """Images in a window, and where: pixel (x, y) of an image lies at (left + zoom x, top + zoom y)."""
+    """Images in a window, and where.
+
+    Pixel (x, y) of an image lies at (left + zoom x', top + zoom y'), where (x', y') is ``turned`` times
+    (x, y), or (x, y) itself; a bend moves it a few pixels from there.
+    """
 
     pixels: Tensor  # (B, height, width), uint8
     top: Tensor  # (B,)
     left: Tensor
     zoom: Tensor
+    turned: Tensor | None = None  # (B, 2, 2)
 
 
 def gather_view(
@@ -59,23 +74,31 @@ def gather_view(
     device = storage.device
     # filled on the device: nothing may be copied there while a CUDA graph is captured
     room = torch.cat([torch.full((1,), size, device=device) for size in (window.height_px, window.width_px)])
+    turned = _draw_turns(len(sizes), augmentation, device) if augmentation.turns else None
+    extents, before = sizes.float(), torch.zeros(len(sizes), 2, device=device)
+    if turned is not None:  # the box of the turned image, and how far it reaches before the image's corner
+        across, down = turned[:, 0] * sizes.flip(1), turned[:, 1] * sizes.flip(1)  # of width and height
+        extents = torch.stack([down.abs().sum(1), across.abs().sum(1)], dim=1)
+        before = torch.stack([-down.clamp(max=0).sum(1), -across.clamp(max=0).sum(1)], dim=1)
     zoom = torch.ones(len(sizes), device=device)
-    if augmentation.zoom:
+    if augmentation.zoom or turned is not None:
         chance = torch.rand(len(sizes), device=device)
         few = (MEASURABLE_TOKENS - num_tokens) / (MEASURABLE_TOKENS - 1)  # 1 for one token
         widest = (augmentation.zoom_symbol * few).clamp(min=augmentation.zoom)
         zoom = torch.exp(widest * (2 * chance - 1))
-        zoom = torch.minimum(zoom, (room / sizes).amin(dim=1))  # it must fit
-    zoomed = (sizes * zoom.unsqueeze(1)).floor().long().clamp(min=1)
+        zoom = torch.minimum(zoom, (room / extents).amin(dim=1))  # it must fit
+    zoomed = (extents * zoom.unsqueeze(1)).floor().long().clamp(min=1)
     places = torch.stack(centred_places(zoomed, window, canvas_shape), dim=1)  # (B, 2)
     if augmentation.shift_px:
         limit = augmentation.shift_px
         places = places + torch.randint(-limit, limit + 1, places.shape, device=device)
         places = torch.minimum(places.clamp(min=0), room - zoomed)
-    top, left = places.unbind(1)
-    if augmentation.zoom:
-        pixels = _gather_zoomed(storage, offsets, sizes, zoom, top, left, window)
+    top, left = (places + before * zoom.unsqueeze(1)).unbind(1)
+    if augmentation.zoom or turned is not None:
+        view = View(storage, top, left, zoom, turned)
+        pixels = _gather_zoomed(storage, offsets, sizes, view, window, augmentation.bend_px)
     else:
+        top, left = places.unbind(1)
         pixels = gather_windows(
             storage, offsets, sizes, window=window, canvas_shape=canvas_shape, places=(top, left)
         )
@@ -87,20 +110,43 @@ def gather_view(
             chance = torch.rand(len(sizes), 1, 1, device=device)
             ink = (ink * torch.exp(augmentation.weight * (1.5 * chance - 0.5))).clamp(max=1)
         pixels = (WHITE * (1 - ink)).round().byte()
-    return View(pixels, top.float(), left.float(), zoom)
+    return View(pixels, top.float(), left.float(), zoom, turned)
+
+
+def _draw_turns(count: int, augmentation: Augmentation, device: torch.device) -> Tensor:
+    """Draw by chance how images are stretched, slanted and turned: (B, 2, 2), for points (x, y)."""
+    angle, slant, stretch = (
+        limit * (2 * torch.rand(count, device=device) - 1)
+        for limit in (augmentation.turn, augmentation.slant, augmentation.stretch)
+    )
+    wide = torch.exp(stretch / 2)
+    # slanted after it was stretched, and then turned
+    matrix = (
+        wide * angle.cos(),
+        (slant * angle.cos() - angle.sin()) / wide,
+        wide * angle.sin(),
+        (slant * angle.sin() + angle.cos()) / wide,
+    )
+    return torch.stack(matrix, dim=1).view(count, 2, 2)
 
 
 def _gather_zoomed(
-    storage: Tensor, offsets: Tensor, sizes: Tensor, zoom: Tensor, top: Tensor, left: Tensor, window: Window
+    storage: Tensor, offsets: Tensor, sizes: Tensor, view: View, window: Window, bend_px: float
 ) -> Tensor:
-    """Draw images larger or smaller, mixing the four pixels around each point: (B, height, width), uint8."""
+    """Draw images larger, smaller or turned, mixing the four pixels around each point: (B, H, W), uint8."""
     heights, widths = (part.view(-1, 1, 1) for part in sizes.unbind(1))
     starts, white = offsets.view(-1, 1, 1), storage.numel() - 1
     axes = []
-    for size_px, start in ((window.height_px, top), (window.width_px, left)):
+    for size_px, start in ((window.height_px, view.top), (window.width_px, view.left)):
         points = torch.arange(size_px, device=storage.device) + 0.5 - start.unsqueeze(1)
-        axes.append(points / zoom.unsqueeze(1) - 0.5)  # (B, size), in the image
+        axes.append(points / view.zoom.unsqueeze(1))  # (B, size), in the image
     rows, columns = axes[0].unsqueeze(2), axes[1].unsqueeze(1)
+    if view.turned is not None:
+        rows, columns = _turn_back(rows, columns, view.turned)
+    if bend_px:
+        moved = _draw_bends(len(sizes), window, bend_px, storage.device)
+        rows, columns = rows + moved[:, 0], columns + moved[:, 1]
+    rows, columns = rows - 0.5, columns - 0.5
     mixed = torch.zeros(1, device=storage.device)
     for down in (0, 1):
         row = rows.floor().long() + down
@@ -111,6 +157,23 @@ def _gather_zoomed(
             index = torch.where(inside, starts + row * widths + column, white)
             mixed = mixed + storage[index] * (row_share * (1 - (columns - column).abs()))
     return mixed.round().byte()
+
+
+def _turn_back(rows: Tensor, columns: Tensor, turned: Tensor) -> tuple[Tensor, Tensor]:
+    """Find the points of images that come to lie at these places when they are turned: two of (B, H, W)."""
+    (a, b), (c, d) = (row.unbind(1) for row in turned.unbind(1))
+    scale = a * d - b * c
+    a, b, c, d = ((part / scale).view(-1, 1, 1) for part in (a, b, c, d))
+    return a * rows - c * columns, d * columns - b * rows
+
+
+def _draw_bends(count: int, window: Window, bend_px: float, device: torch.device) -> Tensor:
+    """Draw how far each pixel is looked for from its place, down and to the right: (B, 2, H, W), smooth."""
+    points = [2 + size // BEND_PX for size in (window.height_px, window.width_px)]
+    strength = bend_px * torch.rand(count, 1, 1, 1, device=device)
+    moves = strength * torch.randn(count, 2, *points, device=device)
+    size = (window.height_px, window.width_px)
+    return interpolate(moves, size=size, mode="bicubic", align_corners=True)
 
 
 def _blur(ink: Tensor, deviations_px: Tensor) -> Tensor:
@@ -138,6 +201,10 @@ def cover_cells(boxes: Tensor, view: View, *, cell_px: int) -> Tensor:
     Returns:
         (B, T, rows, columns)
     """
+    if view.turned is not None:  # the box around the turned box
+        middles, halves = (boxes[..., :2] + boxes[..., 2:]) / 2, (boxes[..., 2:] - boxes[..., :2]) / 2
+        middles, halves = middles @ view.turned.mT, halves @ view.turned.abs().mT
+        boxes = torch.cat([middles - halves, middles + halves], dim=-1)
     overlaps = []
     for start, end, corner, size_px in (
         (boxes[..., 1], boxes[..., 3], view.top, view.pixels.shape[1]),

@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Protocol
 
@@ -215,13 +215,7 @@ def build_trainer(
         objective=config.objective,
         precision=training.precision,
         fast=engine != "plain",
-        augmentation=Augmentation(
-            shift_px=training.shift_px,
-            zoom=training.zoom,
-            zoom_symbol=training.zoom_symbol,
-            blur_px=training.blur_px,
-            weight=training.weight,
-        ),
+        augmentation=Augmentation(**{f.name: getattr(training, f.name) for f in fields(Augmentation)}),
     )
     return Trainer(
         config=config,
