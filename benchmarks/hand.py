@@ -9,7 +9,8 @@ its symbols. Inks are drawn with a plain pen and read as images; nothing is know
   as edits of that sequence. Both sides are normalised to what ink shows: \sin is one label, \left( is (.
 - Picture: the typeset reading shows every symbol in its place, and none too many (needs TeX).
 - Pointing: of the visible tokens that were read right, the share whose attention has its peak in the box of
-  the strokes of that very symbol; half a cell off is allowed in the second figure, as in `i2l explain`.
+  the strokes of that very symbol; in the second figure the ink nearest to the peak must lie there; in the
+  third the peak's cell must touch the box, as in `i2l explain`.
 - Calibration: expected error of the confidence, right being an expression without error.
 
 An ink whose label is no formula, or that the reader refuses, counts as read wrong.
@@ -31,7 +32,7 @@ from rich.table import Table
 from benchmarks.wild.judging import wilson
 from i2l.errors import I2LError
 from i2l.evaluation.visual import compare_images, prepare_formula
-from i2l.explain.localization import LocalizationSample, localized_tokens, score_tokens
+from i2l.explain.localization import LocalizationSample, localized_tokens, point_at_ink, score_tokens
 from i2l.files import atomic_write
 from i2l.formulas.lexer import FormulaError, Token
 from i2l.inference.confidence import expected_calibration_error
@@ -56,6 +57,7 @@ class Judged:
     seconds: float = 0.0
     fault: str = ""
     pointing: list[float] = field(default_factory=list)  # of each token that counts
+    ink_pointing: list[float] = field(default_factory=list)
     cell_pointing: list[float] = field(default_factory=list)
 
     @property
@@ -168,6 +170,7 @@ def _point(
             counted.attention, counted.boxes, counted.ink, field=area, share=reader.model.box_share
         )
         one.pointing, one.cell_pointing = scores["pointing"].tolist(), scores["cell_pointing"].tolist()
+        one.ink_pointing = point_at_ink(counted.attention, counted.boxes, counted.ink, field=area).tolist()
 
 
 def score(judged: list[Judged], *, tex: bool) -> dict[str, tuple[float, float, float]]:
@@ -189,7 +192,7 @@ def score(judged: list[Judged], *, tex: bool) -> dict[str, tuple[float, float, f
         right = sum(sample.counts["expression_right"] for sample in compare_images(pairs))  # type: ignore[arg-type]
         row = wilson(int(right), number)
         figures["picture right"] = (row.value, row.low, row.high)
-        for name in ("pointing", "cell_pointing"):
+        for name in ("pointing", "ink_pointing", "cell_pointing"):
             values = [value for one in judged for value in getattr(one, name)]
             row = wilson(round(sum(values)), max(len(values), 1))
             figures[f"{name.replace('_', ' ')}, {len(values)} tokens"] = (row.value, row.low, row.high)

@@ -13,6 +13,7 @@ from i2l.explain.localization import (
     fit_localization,
     localized_tokens,
     matched_tokens,
+    point_at_ink,
     score_tokens,
     token_class,
 )
@@ -92,6 +93,20 @@ def test_ink_share_divides_a_cell_among_the_ink_in_it():
     counted = localized_tokens(given, canvas_shape=CONFIG.canvas_shape)
     found = score_tokens(counted.attention, counted.boxes, counted.ink, field=FIELD, share=0.9)
     assert found["ink_share"][0] == pytest.approx(0.5 + 0.5 / 4)
+
+
+def test_a_token_points_at_the_ink_nearest_to_its_peak():
+    """A thin bar misses the middle of its cell; its ink is the nearest all the same, until another's is."""
+    pixels = np.full((64, 320), 255, np.uint8)
+    pixels[26:28, 34:62] = 0  # a bar low in the cell (0, 1), whose middle is at 48, 16
+    given = LocalizationSample("x", pixels, ["-"], [(34, 26, 62, 28)], ["-"], one_hot([(0, 1), (1, 9)]))
+    for other, hit in ((None, 1), ((0, 40, 50), 1), ((8, 40, 50), 0)):
+        if other is not None:
+            pixels[other[0] : other[0] + 3, other[1] : other[2]] = 0
+        counted = localized_tokens(given, canvas_shape=CONFIG.canvas_shape)
+        parts = counted.attention, counted.boxes, counted.ink
+        assert point_at_ink(*parts, field=FIELD).tolist() == [hit]
+        assert score_tokens(*parts, field=FIELD, share=0.9)["pointing"].tolist() == [0]
 
 
 def test_only_tokens_that_were_read_right_and_are_visible_count():

@@ -140,3 +140,19 @@ def test_the_first_halving_as_a_product_is_the_convolution():
         layer.bias.normal_()
     ink = torch.rand(3, 1, 32, 64)
     assert torch.allclose(first_halving(layer, ink), layer(ink), atol=1e-6)
+
+
+@torch.no_grad()
+def test_hidden_words_are_hidden_in_training_only():
+    model, plain = make_model(word_dropout=0.5), make_model()
+    pixels, lengths = make_pixels(model), torch.tensor([5, 3])
+    assert torch.equal(model(pixels, TARGETS, lengths).logits, plain(pixels, TARGETS, lengths).logits)
+    model.train(), plain.train()
+    first, second = (model(pixels, TARGETS, lengths).logits for _ in range(2))
+    assert not torch.equal(first, second)
+    assert torch.equal(plain(pixels, TARGETS, lengths).logits, plain(pixels, TARGETS, lengths).logits)
+    blind = make_model(word_dropout=0.999999).train()
+    other = TARGETS.flip(1)
+    assert torch.equal(blind(pixels, TARGETS, lengths).logits, blind(pixels, other, lengths).logits)
+    with pytest.raises(ConfigError, match="word_dropout"):
+        model_preset("pinpoint", word_dropout=1.0)

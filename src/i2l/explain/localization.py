@@ -347,6 +347,31 @@ def score_tokens(
     }
 
 
+def point_at_ink(
+    attention: Attention, boxes: npt.NDArray[np.int64], ink: Ink, *, field: ReceptiveField
+) -> Array:
+    """Tell of each token, (N,), whether the ink nearest to the peak lies in its box, 1 or 0.
+
+    A peak is a point between strokes as often as on them; what was read is ink. So this is the pixel that a
+    token points at.
+    """
+    inked = np.argwhere(ink) + 0.5
+    centres_y, centres_x = (
+        np.array([axis.centre(cell) for cell in range(axis.num_cells)])
+        for axis in (field.rows, field.columns)
+    )
+    around = _sum_around(attention)
+    peak_y = _sum_around(attention * centres_y[:, None]) / around
+    peak_x = _sum_around(attention * centres_x) / around
+    hits = np.zeros(len(attention))
+    for number, (seen, (left, top, right, bottom)) in enumerate(zip(attention, boxes, strict=True)):
+        fullest = np.unravel_index(int(seen.argmax()), seen.shape)
+        peak = peak_y[number][fullest], peak_x[number][fullest]
+        y, x = inked[np.square(inked - peak).sum(axis=1).argmin()]
+        hits[number] = left <= x < right and top <= y < bottom
+    return hits
+
+
 def _sum_around(values: Attention) -> Array:
     """Add to each cell its neighbours, also diagonal ones: (N, rows, columns)."""
     padded = np.pad(values.astype(np.float64), ((0, 0), (1, 1), (1, 1)))

@@ -1,6 +1,7 @@
 """Canonical tokens to the LaTeX a person would write: the same picture, and the same tokens again."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from i2l.formulas import commands
@@ -52,6 +53,9 @@ _TABLES: Final = frozenset(
 _GLUE: Final = "\0"  # before a cell that stands at its `&`
 _FILLS: Final = commands.names_of(lambda command: command.cell == "fills")
 _ALPHABET_OF_SWITCH: Final = {switch: alphabet for alphabet, switch in commands.SWITCH_OF_ALPHABET.items()}
+_FENCES_OPEN: Final = frozenset(["(", "[", r"\{", r"\lbrace"])
+_FENCES_CLOSE: Final = frozenset([")", "]", r"\}", r"\rbrace"])
+_TALL: Final = frozenset([r"\frac", r"\binom", r"\sum", r"\prod", r"\int", r"\oint", r"\begin{array}"])
 _NAME = re.compile(r"\\[A-Za-z]+$")
 
 
@@ -100,6 +104,30 @@ def readable_formula(formula: str) -> str:
         return pretty_formula(canonical)
     same = _without_braces(modern.formula) == _without_braces(canonical)
     return _write(modern) if same else pretty_formula(canonical)
+
+
+def stretch_fences(tokens: Sequence[str]) -> list[str]:
+    r"""Let brackets around what is tall grow with it: `( \frac ... )` becomes `\left( \frac ... \right)`.
+
+    Whoever writes by hand draws them so, and readings of handwriting have them of one height. Tokens keep
+    their places. A bracket without its partner in the same group or cell stays as it is, and so do bars,
+    which do not say where they open.
+    """
+    found, stretched = list(tokens), list(tokens)
+    opened: list[tuple[int, int]] = []  # place and depth of brackets that are open
+    depth = 0
+    for place, token in enumerate(found):
+        if token in ("{", "}"):
+            depth += 1 if token == "{" else -1
+        if token in ("}", "&", r"\\"):
+            opened = [(start, level) for start, level in opened if level < depth + (token == "}")]
+        elif token in _FENCES_OPEN and found[place - 1 : place] != [r"\sqrt"]:
+            opened.append((place, depth))
+        elif token in _FENCES_CLOSE and opened and opened[-1][1] == depth:
+            start, _ = opened.pop()
+            if not _TALL.isdisjoint(found[start:place]):
+                stretched[start], stretched[place] = rf"\left{found[start]}", rf"\right{token}"
+    return stretched
 
 
 def _without_braces(formula: str) -> list[str]:

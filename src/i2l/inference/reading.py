@@ -22,7 +22,7 @@ from i2l.formats.convert import TextFormat, formula_file, write_formula
 from i2l.formulas.commands import SILENT, SWITCHES, look_of, picture_of
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.pretty import readable_formula
+from i2l.formulas.pretty import readable_formula, stretch_fences
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.prepare import MIN_DENSE_PX, WHITE, Box, NotAFormulaError, PreparedImage
 from i2l.inference.boxes import UNREAD_LIMIT, CanvasInk
@@ -230,6 +230,7 @@ class ReadingAssembly:
         self._calibration = model.calibration
         self._box_share = model.box_share
         self._looks = TokenLooks(model.vocabulary)
+        self._written = bool(model.handwriting)  # in ink brackets are as tall as they need be
 
     def assemble(self, attempts: Sequence[Attempt], *, check: bool) -> list[Reading | NotAFormulaError]:
         """Make the reading of each attempt; with a check, one that makes no sense is an error.
@@ -279,7 +280,7 @@ class ReadingAssembly:
         """
         candidates: dict[tuple[str, ...], Candidate] = {}
         for hypothesis in most_probable_first(found):
-            tokens = tuple(self._vocabulary.decode(hypothesis.token_ids))
+            tokens = tuple(self._decode(hypothesis))
             latex = readable_tokens(tokens)
             picture = picture_of(latex)
             first = candidates.get(picture)
@@ -297,6 +298,10 @@ class ReadingAssembly:
             reverse=True,
         )
 
+    def _decode(self, hypothesis: Hypothesis) -> list[str]:
+        tokens = self._vocabulary.decode(hypothesis.token_ids)
+        return stretch_fences(tokens) if self._written else tokens
+
     def evidence(self, candidate: Candidate, others: Sequence[Candidate], attempt: Attempt) -> Evidence:
         """Gather what speaks for the best reading of an image."""
         return gather_evidence(
@@ -310,10 +315,7 @@ class ReadingAssembly:
 
     def _agreement(self, candidate: Candidate, elsewhere: Sequence[Hypothesis]) -> float:
         """Return the share of other scales at which the same was read; 1 if there was no need of any."""
-        same = [
-            picture_of(readable_tokens(self._vocabulary.decode(other.token_ids))) == candidate.picture
-            for other in elsewhere
-        ]
+        same = [picture_of(readable_tokens(self._decode(other))) == candidate.picture for other in elsewhere]
         return sum(same) / len(same) if same else 1.0
 
     def confidence(self, evidence: Evidence) -> float:

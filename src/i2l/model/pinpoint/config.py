@@ -45,6 +45,9 @@ class PinpointConfig(ModelConfig):
     decoder_heads: int = 6
     decoder_shared_heads: int = 2  # keys and values of earlier words that the heads share among them
     dropout: float = 0.1
+    word_dropout: float = (
+        0.0  # share of earlier words that are hidden in training, so that it looks more closely
+    )
 
     def __post_init__(self) -> None:
         """Check what cannot be checked by the types.
@@ -59,8 +62,8 @@ class PinpointConfig(ModelConfig):
             raise ConfigError(
                 "decoder_units must be a multiple of 4 decoder_heads, and those of decoder_shared_heads."
             )
-        if not 0 <= self.dropout < 1:
-            raise ConfigError("dropout must be at least 0 and below 1.")
+        if not (0 <= self.dropout < 1 and 0 <= self.word_dropout < 1):
+            raise ConfigError("dropout and word_dropout must be at least 0 and below 1.")
 
     @property
     def cell_px(self) -> int:

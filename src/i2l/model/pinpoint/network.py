@@ -243,8 +243,10 @@ class Decoder(nn.Module):
         vocab_size: int,
         max_steps: int,
         dropout: float,
+        word_dropout: float,
     ) -> None:
         super().__init__()
+        self.word_dropout = word_dropout
         self.embedding = nn.Embedding(vocab_size, units)
         nn.init.normal_(self.embedding.weight, std=1.0)
         self.layers = nn.ModuleList(
@@ -301,7 +303,10 @@ class Decoder(nn.Module):
         """
         steps, before = token_ids.shape[1], past["keys0"].shape[2]
         positions: Tensor = self.positions  # type: ignore[assignment]
-        hidden = self.dropout(self.embedding(token_ids) + positions[before - 1 : before - 1 + steps])
+        words = self.embedding(token_ids)
+        if self.training and self.word_dropout:
+            words = words * (torch.rand_like(words[..., :1]) >= self.word_dropout)
+        hidden = self.dropout(words + positions[before - 1 : before - 1 + steps])
         seen = None
         if steps > 1:
             seen = torch.ones(steps, before + steps, dtype=torch.bool, device=near.device).tril(before)
@@ -336,6 +341,7 @@ class Pinpoint(Network):
             vocab_size=vocab_size,
             max_steps=config.max_steps,
             dropout=config.dropout,
+            word_dropout=config.word_dropout,
         )
 
     @property
