@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from i2l.cli import app
 from i2l.dataset.build import BuildOptions, EngineOptions, build_dataset
-from i2l.dataset.format import DatasetError, DatasetReader
+from i2l.dataset.format import DatasetError, DatasetReader, decode_stored
 from i2l.dataset.model_view import open_split
 from i2l.dataset.sources import RECIPES, InputError, ink_sources, text_sources
 from i2l.dataset.work import BuildError
@@ -149,6 +149,34 @@ def test_clean_handwriting_is_prepared_as_a_reader_prepares_it(both):
             np.testing.assert_array_equal(images[index], expected.pixels)
             checked += 1
     assert checked > 5
+
+
+def test_a_model_of_another_scale_gets_strokes_that_were_drawn_at_it(both):
+    """Stored strokes are drawn anew, which shows more than enlarged pixels; boxes go along."""
+    enlarged, drawn = (open_split(form, "train", canvas_shape=CANVAS, dpi=300) for form in both)
+    plain = open_split(both[1], "train", canvas_shape=CANVAS)
+    assert enlarged.ids == drawn.ids == plain.ids
+    steps = [[], []]
+    styles = both[1].split("train").styles
+    clean = [index for index in range(len(drawn)) if hand_look(int(styles[index][5:])).style == PAPER]
+    assert len(clean) > 5
+    for index in clean:
+        pixels, other = drawn.pixels([index])[0], enlarged.pixels([index])[0]
+        assert np.abs(np.array(pixels.shape) - 1.5 * plain.sizes[index]).max() < 6
+        boxes, old = drawn.boxes([index])[0], plain.boxes([index])[0]
+        for box, before in zip(boxes, old, strict=True):
+            assert (box is None) == (before is None)
+            if box is not None:
+                assert np.abs(np.subtract(box, np.multiply(before, 1.5))).max() < 6
+                assert (pixels[max(box[1], 0) : box[3], max(box[0], 0) : box[2]] < 200).any()
+        for found, image in zip(steps, (pixels, other), strict=True):
+            found.append(np.abs(np.diff(image.astype(int), axis=1)).max())
+    assert np.mean(steps[0]) > np.mean(steps[1]) + 5, "edges of strokes are sharper"
+    stored = both[0].split("train")
+    indices = np.arange(len(stored))
+    samples = stored.stored(indices, indices)[0]
+    with pytest.raises(DatasetError, match="is not"):
+        list(decode_stored(replace(samples, shapes=samples.shapes + 7), zoom=1.5))
 
 
 def test_a_damaged_bank_is_noticed(both, tmp_path):

@@ -1,6 +1,7 @@
 """Strokes are read: in Python, by `i2l read`, with boxes in their own units and a word about the model."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -79,3 +80,19 @@ def test_the_command_reads_inkml_and_json(reading, tmp_path):
     assert "c.json: Strokes are a list" in result.stderr
     piped = CliRunner().invoke(app, ["read", *OPTIONS], input=(tmp_path / "a.inkml").read_bytes())
     assert piped.stdout.splitlines() == [reading.latex]
+
+
+def test_strokes_are_drawn_at_the_scale_of_the_model(reader):
+    """A model of 300 dpi gets larger strokes; places stay theirs."""
+    ink = Ink(tuple(np.array(stroke, dtype=float) for stroke in FORMULA))
+    usual = reader.prepare_strokes(ink)
+    larger = Reader("pinpoint", threads=1)
+    config = replace(reader.model.config, dpi=300.0)
+    larger.model = replace(reader.model, config=config)
+    image = larger.prepare_strokes(ink)
+    assert np.abs(np.array(image.pixels.shape) - 1.5 * np.array(usual.pixels.shape)).max() < 5
+    assert image.scale == pytest.approx(1.5 * usual.scale)
+    for point in ((15.0, 30.0), (80.0, 40.0)):
+        box = (*point, *point)
+        np.testing.assert_allclose(np.array(image.from_file(box)) / 1.5, usual.from_file(box), atol=2)
+    assert (image.pixels == 0).mean() == pytest.approx((usual.pixels == 0).mean(), abs=0.1)

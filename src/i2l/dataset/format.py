@@ -57,6 +57,7 @@ Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels, half-open
 
 T = TypeVar("T")
 
+ZOOM_ROOM_PX = 3  # by so much a side may differ from what it was, times the zoom
 SAMPLES_PER_TASK = 500
 MIN_SAMPLES_FOR_PROCESSES = 2_000  # below, starting them takes longer than the work
 
@@ -295,17 +296,19 @@ def decode(samples: StoredSamples) -> Iterator[Pixels]:
         yield _grey(image) if isinstance(image, Image.Image) else image
 
 
-def decode_stored(samples: StoredSamples) -> Iterator[Pixels | Image.Image]:
+def decode_stored(samples: StoredSamples, *, zoom: float = 1.0) -> Iterator[Pixels | Image.Image]:
     """Yield the samples as they are stored: rendered ones as grey pixels, pictures in their colours.
+
+    Handwriting of which only the strokes are stored is drawn so many times as large as the dataset says.
 
     Raises:
         DatasetError: if the file is damaged, or they are not of the size that the dataset says.
     """
-    read = _read_images if samples.file.suffix == ".parquet" else _draw_pages
+    written = samples.file.suffix == ".parquet"
     try:
-        for place, shape, image in zip(samples.places, samples.shapes, read(samples), strict=True):
-            found = image.size[::-1] if isinstance(image, Image.Image) else image is not None and image.shape
-            if image is None or found != tuple(shape):
+        images = _read_images(samples, zoom) if written else _draw_pages(samples)
+        for place, shape, image in zip(samples.places, samples.shapes, images, strict=True):
+            if image is None or not _has_shape(image, shape, zoom):
                 raise DatasetError(
                     f"Sample {place} of {samples.file} is not {shape[0]} x {shape[1]} px. If the file is "
                     "whole (see verify), another rasteriser built the dataset: build it again."
@@ -315,6 +318,13 @@ def decode_stored(samples: StoredSamples) -> Iterator[Pixels | Image.Image]:
         raise DatasetError(
             f"{samples.file} is damaged ({error}); copy or build the dataset again."
         ) from error
+
+
+def _has_shape(image: Pixels | Image.Image, shape: npt.NDArray[np.int32], zoom: float) -> bool:
+    """Tell whether an image has this height and width, or those of a drawing with this zoom."""
+    found = np.array(image.size[::-1] if isinstance(image, Image.Image) else image.shape)
+    drawn = zoom != 1 and bool((np.abs(found - shape * zoom) <= ZOOM_ROOM_PX).all())
+    return drawn or bool((found == shape).all())
 
 
 def _grey(image: Image.Image) -> Pixels:
@@ -413,10 +423,10 @@ def fill_pixels(data: Pixels, samples: StoredSamples) -> None:
         data[offset : offset + pixels.size] = pixels.ravel()
 
 
-def _read_images(samples: StoredSamples) -> Iterator[Pixels | Image.Image]:
+def _read_images(samples: StoredSamples, zoom: float) -> Iterator[Pixels | Image.Image]:
     file = pq.ParquetFile(samples.file)
     if "image" not in file.schema_arrow.names:
-        yield from _draw_written(samples)
+        yield from _draw_written(samples, zoom)
         return
     sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
     starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -437,7 +447,7 @@ def load_bank(path: Path) -> Bank:
     return Bank.load(path)
 
 
-def _draw_written(samples: StoredSamples) -> Iterator[Pixels]:
+def _draw_written(samples: StoredSamples, zoom: float) -> Iterator[Pixels]:
     """Draw samples of handwriting: inks of the bank, or formulas written with its symbols."""
     bank = load_bank(samples.file.parent.parent / BANK_FILE)
     table = pq.read_table(samples.file, columns=["ink", "formula", "boxes"]).take(pa.array(samples.places))
@@ -446,11 +456,11 @@ def _draw_written(samples: StoredSamples) -> Iterator[Pixels]:
         size = (shape[0], shape[1])
         if row["ink"] is not None:
             ink, _ = write_ink(bank.ink(row["ink"]), bank=bank, seed=seed)
-            yield draw_written_ink(ink, size, seed=seed)
+            yield draw_written_ink(ink, size, seed=seed, zoom=zoom)
         else:
             boxes = [box and tuple(box) for box in row["boxes"]]
             tokens = normalize_formula(row["formula"]).tokens
-            yield draw_formula(tokens, boxes, size, bank=bank, seed=seed)
+            yield draw_formula(tokens, boxes, size, bank=bank, seed=seed, zoom=zoom)
 
 
 @lru_cache(maxsize=1)

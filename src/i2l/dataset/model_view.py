@@ -35,7 +35,7 @@ from i2l.ink.hand import HAND_PREFIX
 from i2l.rendering.rasterize import Pixels, ink_box
 from i2l.rendering.styles import PAPER
 
-ROOM_PX = 2  # more than the scale says, for rounding
+ROOM_PX = 4  # more than the scale says, for rounding
 
 
 @dataclass(frozen=True)
@@ -225,12 +225,20 @@ def _fill_prepared(
 ) -> list[Preparation]:
     """Prepare samples and write them to their places."""
     done = []
-    for offset, image, style in zip(samples.offsets, decode_stored(samples), samples.styles, strict=True):
-        scale = _scale(style, dpi)
+    images = decode_stored(samples, zoom=dpi / PAPER.dpi)
+    shapes = samples.shapes.tolist()
+    for offset, image, style, shape in zip(samples.offsets, images, samples.styles, shapes, strict=True):
+        scale, drawn = _scale(style, dpi), 1.0
+        if scale is not None and isinstance(image, np.ndarray) and image.shape != tuple(shape):
+            scale, drawn = 1.0, scale  # it was drawn at the model's scale already
         if scale == 1 and isinstance(image, np.ndarray) and _is_clean(style):
             preparation, prepared = _cropped(image, canvas_shape)
         else:
             preparation, prepared = _prepare(image, scale, canvas_shape)
+        if drawn != 1:
+            corner = preparation.left_px / drawn, preparation.top_px / drawn
+            height, width = prepared.shape
+            preparation = Preparation(height, width, preparation.scale * drawn, *corner)
         data[offset : offset + prepared.size] = prepared.ravel()
         done.append(preparation)
     return done
@@ -245,10 +253,10 @@ def _cropped(image: Pixels, canvas_shape: tuple[int, int]) -> tuple[Preparation,
     """Crop clean pixels to their ink, as preparing does; what does not fit on the canvas is no image."""
     box = ink_box(image)
     if box is None:
-        return Preparation(), np.empty(0, dtype=np.uint8)
+        return Preparation(), np.empty((0, 0), dtype=np.uint8)
     left, top, right, bottom = box
     if bottom - top > canvas_shape[0] - 2 * FRAME_PX or right - left > canvas_shape[1] - 2 * FRAME_PX:
-        return Preparation(), np.empty(0, dtype=np.uint8)
+        return Preparation(), np.empty((0, 0), dtype=np.uint8)
     return Preparation(bottom - top, right - left, 1.0, left, top), image[top:bottom, left:right]
 
 
@@ -256,7 +264,7 @@ def _prepare(
     source: ImageSource, scale: float | None, canvas_shape: tuple[int, int]
 ) -> tuple[Preparation, Pixels]:
     """Prepare one sample; of the scales that a picture could be read at, the estimated one comes last."""
-    nothing = Preparation(), np.empty(0, dtype=np.uint8)
+    nothing = Preparation(), np.empty((0, 0), dtype=np.uint8)
     try:
         image = prepare_image(source, canvas_shape=canvas_shape, scale=scale, check=scale is not None)[-1]
     except ImageError:

@@ -215,10 +215,11 @@ class Reader:
         """
         from i2l.ink.pens import draw_ink  # pictures are read without what draws
 
-        pixels, scale, (left, top) = draw_ink(ink)
+        limits = self.model.limits
+        pixels, scale, (left, top) = draw_ink(ink, zoom=limits.dpi / REFERENCE_DPI)
         height, width = pixels.shape
         size = math.ceil(width / scale), math.ceil(height / scale)
-        return _fit(PreparedImage(pixels, scale, left, top, size), REFERENCE_DPI, self.model.limits)
+        return _fit(PreparedImage(pixels, scale, left, top, size), limits.dpi, limits)
 
     def that_read(self, reading: Reading) -> "Reader":
         """Return the reader whose model made a reading of this one: itself, or the reader of handwriting."""

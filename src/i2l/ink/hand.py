@@ -160,9 +160,13 @@ _UNSHOWN: Final = frozenset(
 
 
 def draw_formula(
-    tokens: Sequence[Token], boxes: Sequence[Box | None], shape: tuple[int, int], *, bank: Bank, seed: int
-) -> Pixels:
-    """Draw a formula that `write_formula` wrote, from the boxes and the size of the picture that it gave."""
+    tokens: Sequence[Token], boxes: Sequence[Box | None], shape: tuple[int, int], *, bank: Bank, seed: int,
+    zoom: float = 1.0,
+) -> Pixels:  # fmt: skip
+    """Draw a formula that `write_formula` wrote, from the boxes and the size of the picture that it gave.
+
+    With a zoom all of it is so many times as large, as a model of another scale wants it.
+    """
     units = formula_units(tokens)
     look = hand_look(seed)
     margin = np.array([look.style.margin_left_px, look.style.margin_top_px] * 2)
@@ -173,17 +177,31 @@ def draw_formula(
         owners.append(form.owners + first)
         first += int(form.owners[-1]) + 1
     lines = Lines(np.concatenate(points), np.concatenate(owners))
-    return _finish(lines, shape, look)
+    return _finish(lines, shape, look, zoom)
 
 
-def _finish(lines: Lines, shape: tuple[int, int], look: HandLook) -> Pixels:
-    """Draw lines on a page, and do to the page what the look says; shape is that of the finished picture."""
-    style = look.style
+def _finish(lines: Lines, shape: tuple[int, int], look: HandLook, zoom: float) -> Pixels:
+    """Draw lines on a page, and do to the page what the look says.
+
+    The shape is that of the finished picture, before the zoom; with it sides are up to two pixels longer than
+    theirs times the zoom, as pages have even sides.
+    """
+    pen, style = look.pen, look.style
     page = (
         shape[0] - style.margin_top_px - style.margin_bottom_px,
         shape[1] - style.margin_left_px - style.margin_right_px,
     )
-    image = degrade(PageImage(draw_lines(lines, page, look.pen), _IDENTITY), style)
+    if zoom != 1:
+        lines = Lines(lines.points * zoom, lines.owners)
+        pen = replace(pen, width_px=pen.width_px * zoom)
+        left, top = round(style.margin_left_px * zoom), round(style.margin_top_px * zoom)
+        right, bottom = round(style.margin_right_px * zoom), round(style.margin_bottom_px * zoom)
+        style = replace(
+            style, dpi=round(style.dpi * zoom), blur_px=style.blur_px * zoom,
+            margin_left_px=left, margin_top_px=top, margin_right_px=right, margin_bottom_px=bottom,
+        )  # fmt: skip
+        page = 2 * math.ceil(page[0] * zoom / 2), 2 * math.ceil(page[1] * zoom / 2)
+    image = degrade(PageImage(draw_lines(lines, page, pen), _IDENTITY), style)
     assert image.pixels is not None
     return image.pixels
 
@@ -425,9 +443,9 @@ def _bent_ink(ink: Ink, source: random.Random) -> Ink:
     return replace(ink, strokes=tuple(stroke @ matrix for stroke in strokes))
 
 
-def draw_written_ink(ink: Ink, shape: tuple[int, int], *, seed: int) -> Pixels:
-    """Draw what `write_ink` gave."""
-    return _finish(Lines.of(ink.strokes), shape, hand_look(seed))
+def draw_written_ink(ink: Ink, shape: tuple[int, int], *, seed: int, zoom: float = 1.0) -> Pixels:
+    """Draw what `write_ink` gave, so many times as large."""
+    return _finish(Lines.of(ink.strokes), shape, hand_look(seed), zoom)
 
 
 def ink_token_boxes(

@@ -8,7 +8,7 @@ the same pixels.
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -242,9 +242,9 @@ def _touching(boxes: NDArray[np.float64]) -> list[list[int]]:
 
 
 def draw_ink(
-    ink: Ink, *, pen: Pen = PLAIN, margin_px: int = 6, max_side_px: int = 4_000
+    ink: Ink, *, pen: Pen = PLAIN, margin_px: int = 6, max_side_px: int = 4_000, zoom: float = 1.0
 ) -> tuple[Pixels, float, tuple[float, float]]:
-    """Draw ink at the scale that models know, with a margin.
+    """Draw ink at the scale that models know, or so many times as large, with a margin.
 
     Returns:
         The picture, how many of its pixels one unit of the ink is, and where in the ink its corner lies.
@@ -254,7 +254,8 @@ def draw_ink(
     """
     left, top, right, bottom = ink.bounds
     room = max_side_px - 2 * margin_px
-    scale = min(symbol_scale(stroke_boxes(ink.strokes)), room / max(right - left, bottom - top, 1e-9))
+    scale = min(zoom * symbol_scale(stroke_boxes(ink.strokes)), room / max(right - left, bottom - top, 1e-9))
+    pen = replace(pen, width_px=pen.width_px * zoom)
     width, height = (
         int(np.ceil((high - low) * scale)) + 2 * margin_px + 1 for low, high in ((left, right), (top, bottom))
     )
