@@ -1,5 +1,6 @@
 """Models that are distributions of their own: found by name, listed, used where handwriting is noticed."""
 
+import io
 import json
 import re
 import shutil
@@ -17,7 +18,7 @@ from i2l import Reader
 from i2l.cli import app
 from i2l.errors import weights_command
 from i2l.explain.explanation import explain_image
-from i2l.files import CHECKSUMS
+from i2l.files import CHECKSUMS, write_checksums
 from i2l.images.ink import looks_written
 from i2l.images.prepare import NotAFormulaError
 from i2l.inference.model_folder import (
@@ -269,6 +270,36 @@ def test_a_model_of_another_size_gets_the_picture_at_its_own(exported, tmp_path,
         edges = ink[1].min(), ink[0].min(), ink[1].max() + 1, ink[0].max() + 1
         assert (left, top, right, bottom) == pytest.approx(edges, abs=3)
     assert reader.read(long).model == "pinpoint", "it is too large for the other one"
+
+
+def test_a_model_of_another_scale_gets_the_picture_anew(same_size, tmp_path, monkeypatch):
+    """What the picture shows at the finer scale is not what the coarser one shows, enlarged."""
+    shutil.copytree(same_size, tmp_path / "hand", symlinks=True)
+    config = json.loads((tmp_path / "hand" / "config.json").read_text())
+    config["model"]["dpi"] = 300.0
+    (tmp_path / "hand" / "config.json").unlink()
+    (tmp_path / "hand" / "config.json").write_text(json.dumps(config))
+    write_checksums(tmp_path / "hand")
+    monkeypatch.syspath_prepend(
+        make_installed(tmp_path / "packages", "i2l_fine", {"hand": tmp_path / "hand"})
+    )
+    monkeypatch.setattr("i2l.inference.reader.looks_written", lambda pixels: True)
+    large = picture_of(scrawl(3)).resize((900, 300), Image.Resampling.LANCZOS)
+    stream = io.BytesIO()
+    large.save(stream, "png")
+    reader = Reader(check=False, **QUICK)
+    own = reader.prepare(large)[-1]
+    anew = Reader("hand", check=False, **QUICK).prepare(
+        large
+    )  # at several scales, as of three signs none is sure
+    assert anew[-1].scale == pytest.approx(1.5 * own.scale, rel=0.05)
+    for reading in (reader.read(large), reader.read_many([large])[0], reader.read(stream.getvalue())):
+        assert reading.model == "hand"
+        assert any(np.array_equal(reading.prepared.pixels, form.pixels) for form in anew)
+    stream.seek(0)
+    reading = reader.read(stream)  # it cannot be read twice
+    assert reading.model == "hand"
+    assert reading.prepared.file_size_px == large.size
 
 
 def test_a_broken_model_for_handwriting_is_named_and_print_is_read(same_size, tmp_path, monkeypatch):

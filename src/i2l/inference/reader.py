@@ -56,6 +56,7 @@ _BATCH_PIXELS: Final = 600_000  # of a batch; one with more takes hundreds of me
 
 T = TypeVar("T")
 R = TypeVar("R")
+_Asked = tuple[ImageSource, float | None, Box | None]  # what a caller asked for: image, scale and region
 
 
 class Reader:
@@ -177,7 +178,7 @@ class Reader:
         """
         started = time.perf_counter()
         forms = self.prepare(source, scale=scale, region=region)
-        (reading,) = self._read_batch([forms], self.model.backend)
+        (reading,) = self._read_batch([forms], [(source, scale, region)], self.model.backend)
         if isinstance(reading, I2LError):
             raise reading
         return replace(reading, seconds=time.perf_counter() - started)
@@ -369,7 +370,11 @@ class Reader:
                 room = _BATCH_PIXELS - forms[index][-1].pixels.size
             batches[-1].append(index)
         found = run(
-            lambda batch: self._read_batch([forms[index] for index in batch], backend),
+            lambda batch: self._read_batch(
+                [forms[index] for index in batch],
+                [(sources[index], scale, region) for index in batch],
+                backend,
+            ),
             batches,
         )
         for batch, readings in zip(batches, found, strict=True):
@@ -380,7 +385,7 @@ class Reader:
         return results  # type: ignore[return-value] # every place is filled
 
     def _read_batch(
-        self, forms: Sequence[list[PreparedImage]], backend: Backend
+        self, forms: Sequence[list[PreparedImage]], asked: Sequence[_Asked], backend: Backend
     ) -> list[Reading | NotAFormulaError]:
         """Read images; those that look written by hand, and were read with doubt, by the other model too.
 
@@ -408,7 +413,7 @@ class Reader:
             for place, least in wanted.items():
                 results[place] = results[place] if least else _with_note(results[place], note)
             return results
-        handed = {place: _hand_over(forms[place], self.model.limits, other.model.limits) for place in wanted}
+        handed = {place: self._hand_over(forms[place], asked[place], other) for place in wanted}
         handed = {place: images for place, images in handed.items() if images}
         found = other._search(
             list(handed.values()),
@@ -422,6 +427,24 @@ class Reader:
             if isinstance(reading, Reading) and reading.confidence >= least:
                 results[place] = reading
         return results
+
+    def _hand_over(self, images: list[PreparedImage], asked: _Asked, other: "Reader") -> list[PreparedImage]:
+        """Give the forms of an image as another reader's model reads them, but for those too large for it.
+
+        A model of another scale gets the image prepared anew, as it shows more than the forms that are here;
+        they must do if it came from a stream, which is at its end.
+        """
+        own, others = self.model.limits, other.model.limits
+        if (own.canvas_shape, own.dpi) == (others.canvas_shape, others.dpi):
+            return images
+        source, scale, region = asked
+        with contextlib.suppress(I2LError):
+            return other.prepare(source, scale=scale and scale * others.dpi / own.dpi, region=region)
+        handed = []
+        for image in images:
+            with contextlib.suppress(ImageTooLargeError):
+                handed.append(_fit(image, own.dpi, others))
+        return handed
 
     def _search(
         self, forms: Sequence[list[PreparedImage]], backend: Backend
@@ -459,17 +482,6 @@ def _with_note(result: Reading | NotAFormulaError, note: str) -> Reading | NotAF
     if isinstance(result, Reading):
         return replace(result, note=note)
     return NotAFormulaError(f"{result} {note}")
-
-
-def _hand_over(images: list[PreparedImage], own: Limits, others: Limits) -> list[PreparedImage]:
-    """Give the forms of an image as another model reads them, without those that are too large for it."""
-    if (own.canvas_shape, own.dpi) == (others.canvas_shape, others.dpi):
-        return images
-    handed = []
-    for image in images:
-        with contextlib.suppress(ImageTooLargeError):
-            handed.append(_fit(image, own.dpi, others))
-    return handed
 
 
 def _fit(image: PreparedImage, dpi: float, limits: Limits) -> PreparedImage:
