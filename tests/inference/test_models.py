@@ -34,6 +34,7 @@ from i2l.inference.model_folder import (
 )
 from i2l.ink.pens import draw_ink
 from i2l.ink.strokes import Ink
+from i2l.rendering.render import render_formulas
 from tests.inference.conftest import draw_formula, make_installed, taught_handwriting
 
 ROOT = Path(__file__).parents[2]
@@ -325,3 +326,13 @@ def test_the_weights_in_the_repository_are_whole(name):
     assert bool(model.source.get("handwriting")) == (name == "hand")
     assert name != "hand" or "CC BY-NC-SA 3.0" in model.source["licence"]
     assert sum(path.stat().st_size for path in folder.iterdir()) < (32e6 if name == "hand" else 40e6)
+
+
+@pytest.mark.tex
+def test_brackets_of_handwriting_are_written_as_tall_as_they_are(same_size):
+    """The tokens are what the model saw, and the LaTeX is what a person would write for it."""
+    image = render_formulas([r"( \frac { a } { b } ) = 1"])[0].pixels
+    plain, written = (Reader(model, **QUICK).read(image) for model in ("pinpoint", same_size))
+    assert plain.tokens == written.tokens
+    assert plain.tokens[0] == "("
+    assert written.latex == plain.latex.replace("(", r"\left(").replace(")", r"\right)")

@@ -280,8 +280,8 @@ class ReadingAssembly:
         """
         candidates: dict[tuple[str, ...], Candidate] = {}
         for hypothesis in most_probable_first(found):
-            tokens = tuple(self._decode(hypothesis))
-            latex = readable_tokens(tokens)
+            tokens = tuple(self._vocabulary.decode(hypothesis.token_ids))
+            latex = self._readable(tokens)
             picture = picture_of(latex)
             first = candidates.get(picture)
             if first is None:
@@ -298,9 +298,8 @@ class ReadingAssembly:
             reverse=True,
         )
 
-    def _decode(self, hypothesis: Hypothesis) -> list[str]:
-        tokens = self._vocabulary.decode(hypothesis.token_ids)
-        return stretch_fences(tokens) if self._written else tokens
+    def _readable(self, tokens: Sequence[str]) -> str:
+        return readable_tokens(stretch_fences(tokens) if self._written else tokens)
 
     def evidence(self, candidate: Candidate, others: Sequence[Candidate], attempt: Attempt) -> Evidence:
         """Gather what speaks for the best reading of an image."""
@@ -315,7 +314,10 @@ class ReadingAssembly:
 
     def _agreement(self, candidate: Candidate, elsewhere: Sequence[Hypothesis]) -> float:
         """Return the share of other scales at which the same was read; 1 if there was no need of any."""
-        same = [picture_of(readable_tokens(self._decode(other))) == candidate.picture for other in elsewhere]
+        same = [
+            picture_of(self._readable(self._vocabulary.decode(other.token_ids))) == candidate.picture
+            for other in elsewhere
+        ]
         return sum(same) / len(same) if same else 1.0
 
     def confidence(self, evidence: Evidence) -> float:
