@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from i2l import Reader
 from i2l.cli import app
+from i2l.images.prepare import ImageTooLargeError
 from i2l.ink.strokes import Ink, InkError, write_inkml
 
 LINE = [[0, 30], [10, 30], [20, 30], [30, 30]]
@@ -96,3 +97,16 @@ def test_strokes_are_drawn_at_the_scale_of_the_model(reader):
         box = (*point, *point)
         np.testing.assert_allclose(np.array(image.from_file(box)) / 1.5, usual.from_file(box), atol=2)
     assert (image.pixels == 0).mean() == pytest.approx((usual.pixels == 0).mean(), abs=0.1)
+
+
+def test_strokes_that_were_taken_for_too_small_are_drawn_smaller(reader):
+    """Letters far from each other are small for the whole, which fits all the same; too many do not."""
+    ink = Ink(tuple(np.array(s, dtype=float) for n in range(12) for s in letter_x(280 * n)))
+    image = reader.prepare_strokes(ink)
+    limits = reader.model.limits.canvas_shape
+    assert all(side < most for side, most in zip(image.pixels.shape, limits, strict=True))
+    assert image.pixels.shape[1] > 0.8 * limits[1]
+    with pytest.raises(ImageTooLargeError):
+        reader.prepare_strokes(
+            Ink(tuple(np.array(s, dtype=float) for n in range(400) for s in letter_x(60 * n)))
+        )

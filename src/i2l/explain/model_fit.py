@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression, minimize
 
-from i2l.dataset.format import Box, DatasetReader, Split
+from i2l.dataset.format import Box, DatasetReader, Split, decode_stored
 from i2l.evaluation.compare import Listener
 from i2l.evaluation.visual import compare_images, prepare_formula
 from i2l.explain.localization import BoxError, LocalizationSample, ShareFit, fit_localization
@@ -29,6 +29,9 @@ from i2l.inference.confidence import (
 )
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
+from i2l.ink.hand import HAND_PREFIX
+from i2l.rendering.rasterize import Pixels
+from i2l.rendering.styles import PAPER
 
 MIN_SAMPLES: Final = 50
 READINGS_PER_GROUP: Final = 20  # readings: fewer say little about a share
@@ -249,7 +252,8 @@ def _read_kind(
     most_boxed = len(seen.samples) + _MAX_BOXED
     for start in range(0, total, _IMAGES_PER_CHUNK):
         places = range(start, min(start + _IMAGES_PER_CHUNK, total))
-        readings = reader.read_many(rows.pixels(places, jobs=jobs), errors="return")
+        pictures, zoom = _pictures(rows, places, reader.model.limits.dpi / PAPER.dpi, jobs)
+        readings = reader.read_many(pictures, errors="return")
         found = {
             place: reading
             for place, reading in zip(places, readings, strict=True)
@@ -263,21 +267,40 @@ def _read_kind(
         ]
         for (place, reading), boxes in zip(found.items(), rows.boxes(list(found)), strict=True):
             if boxes and len(seen.samples) < most_boxed:
-                seen.samples.append(_boxed_sample(rows.ids[place], rows.formulas[place], reading, boxes))
+                seen.samples.append(
+                    _boxed_sample(rows.ids[place], rows.formulas[place], reading, boxes, zoom)
+                )
         if progress:
             progress(f"reading {kind}", places.stop, total)
 
 
+def _pictures(rows: Split, places: range, zoom: float, jobs: int | None) -> tuple[list[Pixels], float]:
+    """Return pictures of some samples, and how many times as large as the dataset says they are drawn.
+
+    Handwriting that is stored as strokes is drawn as large as the model reads it: pictures of users show as
+    much, and enlarged ones would not.
+    """
+    if zoom <= 1 or not all(rows.styles[place].startswith(HAND_PREFIX) for place in places):
+        return rows.pixels(places, jobs=jobs), 1.0
+    found: dict[int, Pixels] = {}
+    for samples in rows.stored(np.array(places), np.array(places)):
+        for place, image in zip(samples.offsets.tolist(), decode_stored(samples, zoom=zoom), strict=True):
+            found[place] = np.asarray(image)
+    drawn = any(found[place].shape != tuple(rows.sizes[place]) for place in places)
+    return [found[place] for place in places], zoom if drawn else 1.0
+
+
 def _boxed_sample(
-    name: str, formula: str, reading: Reading, boxes: Sequence[Box | None]
+    name: str, formula: str, reading: Reading, boxes: Sequence[Box | None], zoom: float
 ) -> LocalizationSample:
-    """Bring the true boxes of a picture to what the model saw of it."""
+    """Bring the true boxes of a picture, drawn with a zoom, to what the model saw of it."""
     moved: list[Box | None] = []
     for box in boxes:
         if box is None:
             moved.append(None)
             continue
-        left, top, right, bottom = (round(value) for value in reading.prepared.from_file(box))
+        drawn = box[0] * zoom, box[1] * zoom, box[2] * zoom, box[3] * zoom
+        left, top, right, bottom = (round(value) for value in reading.prepared.from_file(drawn))
         moved.append((left, top, max(right, left + 1), max(bottom, top + 1)))
     return LocalizationSample(
         name, reading.prepared.pixels, formula.split(), moved, reading.tokens, reading.attention

@@ -52,6 +52,7 @@ _OTHER_IS_HERE: Final = f"The model {HANDWRITING!r} reads handwriting."
 _OTHER_IS_MISSING: Final = "The model for handwriting is not installed: `i2l models` has the command for it."
 CHUNK_IMAGES: Final = 16  # that are taken at a time, at least; those of about one size are read together
 _HOPELESS_CONFIDENCE: Final = 0.05  # below it print is as good as not read
+_LEAST_ZOOM: Final = 0.4  # strokes that must be drawn smaller than this to fit are no one formula
 _BATCH_PIXELS: Final = 600_000  # of a batch; one with more takes hundreds of megabytes and is read alone
 
 T = TypeVar("T")
@@ -217,7 +218,11 @@ class Reader:
         from i2l.ink.pens import draw_ink  # pictures are read without what draws
 
         limits = self.model.limits
-        pixels, scale, (left, top) = draw_ink(ink, zoom=limits.dpi / REFERENCE_DPI)
+        zoom = limits.dpi / REFERENCE_DPI
+        pixels, scale, (left, top) = draw_ink(ink, zoom=zoom)
+        room = min(most / side for most, side in zip(limits.canvas_shape, pixels.shape, strict=True))
+        if room < 1:  # its symbols are not as small as they were taken for, or there are too many of them
+            pixels, scale, (left, top) = draw_ink(ink, zoom=zoom * max(0.97 * room, _LEAST_ZOOM))
         height, width = pixels.shape
         size = math.ceil(width / scale), math.ceil(height / scale)
         return _fit(PreparedImage(pixels, scale, left, top, size), limits.dpi, limits)
