@@ -1,9 +1,9 @@
 """The interpreter of the static site: Pyodide's WebAssembly, made so that Chromium optimises it once.
 
-Its largest function is the loop that interprets Python. It has many indirect calls, and calls small functions that
-have more of them. Chromium guesses whom an indirect call means, copies small functions into the large one,
-and throws all of it away at the first call that means another one. Optimising the loop takes a processor a
-third of a second; during the first reading it was done four times, and between them Python ran unoptimised.
+Its largest function is the loop that interprets Python. It has many indirect calls, and calls small functions
+that have more of them. Chromium guesses whom an indirect call means, copies small functions into the large
+one, and throws all of it away at the first call that means another one. Optimising the loop takes a processor
+a third of a second; during the first reading it was done four times, and between them Python ran unoptimised.
 
 Here the loop makes its indirect calls through functions that do nothing else, and whatever it calls is too
 large to be copied: functions are filled up with instructions that do nothing.
