@@ -5,11 +5,11 @@ import { loadPyodide } from "./pyodide.mjs";
 import { Networks } from "./networks.js";
 import { connect, NETWORKS, startPython } from "./reader.js";
 
-const PYODIDE = "pyodide.asm.wasm", SNAPSHOT = "snapshot.bin", ORT = "ort-wasm-simd-threaded.wasm"; // in the order in which they are needed
+const PYODIDE = "pyodide.asm.wasm", SNAPSHOT = "snapshot.bin", ORT = "ort-wasm-simd-threaded.wasm";
 const PNG = [0x89, 0x50, 0x4e, 0x47];
 const MAX_PIXELS = 50_000_000; // as in i2l.images.open
 
-// Another thread fetches and unpacks, beside this one. By name: a compiled module, or bytes.
+// Another thread fetches and unpacks, beside this one, in the order in which the files are needed. By name: a compiled module, or bytes.
 const unpacked = (names) => {
   const thread = new Worker(new URL("./unpack.js", import.meta.url), { type: "module" }), waiting = new Map();
   const promises = Object.fromEntries(names.map((name) => [name, new Promise((resolve, reject) => waiting.set(name, { resolve, reject }))]));
@@ -49,7 +49,7 @@ const startNetworks = async (files) => {
 // Pyodide fetches its WebAssembly by itself, and compiles it: it is given the module that is there already. It gets no library, as
 // all of it is in the snapshot.
 const start = async () => {
-  const files = unpacked([PYODIDE, SNAPSHOT, ORT, ...NETWORKS]), here = new URL("./", import.meta.url).href, ownFetch = self.fetch;
+  const files = { ...unpacked([PYODIDE, SNAPSHOT]), ...unpacked([ORT, ...NETWORKS]) }, here = new URL("./", import.meta.url).href, ownFetch = self.fetch;
   self.fetch = (address, options) => (String(address).endsWith(PYODIDE) ? files[PYODIDE] : ownFetch(address, options));
   WebAssembly.instantiateStreaming = async (given, imports) => {
     const module = await given;
