@@ -25,6 +25,7 @@ from i2l.formats.convert import EVERY_FORMAT
 from i2l.inference.model_folder import find_model
 from i2l.web.answers import list_formats
 from recipes.site_networks import optimize_network, write_in_planes
+from recipes.site_python import prevent_guesses
 
 ROOT = Path(__file__).parents[1]
 RECIPE = ROOT / "recipes" / "site"
@@ -32,8 +33,8 @@ MODULES = RECIPE / "node_modules"
 SOURCE = ROOT / "src"
 WEB = SOURCE / "i2l" / "web"
 
+PYODIDE: Final = MODULES / "pyodide" / "pyodide.asm.wasm"
 PACKED: Final = {  # by the name in the folder reader/: where the file is
-    "pyodide.asm.wasm": MODULES / "pyodide" / "pyodide.asm.wasm",
     "ort-wasm-simd-threaded.wasm": MODULES / "onnxruntime-web" / "dist" / "ort-wasm-simd-threaded.wasm",
 }
 PLAIN: Final = (
@@ -177,6 +178,7 @@ def collect() -> dict[str, bytes]:
     packed |= {
         path.name: write_in_planes(optimize_network(path)) for path in sorted(find_model(None).glob("*.onnx"))
     }
+    packed[PYODIDE.name] = prevent_guesses(PYODIDE.read_bytes())
     packed["snapshot.bin"] = make_snapshot()
     files |= {f"reader/{name}.gz": pack(content) for name, content in packed.items()}
     files["reader/library.zip"] = empty_library()

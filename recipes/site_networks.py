@@ -1,7 +1,8 @@
 """The networks of the static site: those of the wheel, made ready for the browser.
 
 The numbers that come out of them are the same to the last bit. onnxruntime optimises the graphs here, once,
-instead of at every start; casts are written as other operations; the files are arranged to pack well.
+instead of at every start; operations whose functions are large are written as others; the files are arranged
+to pack well.
 """
 
 import json
@@ -35,15 +36,17 @@ def optimize_network(path: Path) -> onnx.ModelProto:
         options.optimized_model_filepath = str(out)
         onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         model = onnx.load(out)
-    _CastAvoider(model).rewrite()
+    _Rewriter(model).rewrite()
     return model
 
 
-class _CastAvoider:
-    """Writes casts as other operations.
+class _Rewriter:
+    """Writes casts, and what scatters elements, as other operations.
 
     onnxruntime's function for casts knows every pair of kinds: half a megabyte of WebAssembly. Called often,
-    it is optimised by the browser, which takes a processor nearly a second during the first reading.
+    it is optimised by the browser, which takes a processor nearly a second during the first reading. The
+    function that scatters elements takes half as long; the one that scatters by whole addresses is so much
+    smaller that it is not optimised in this time.
     """
 
     def __init__(self, model: onnx.ModelProto) -> None:
@@ -61,6 +64,8 @@ class _CastAvoider:
                 self._write_cast(node)
             elif node.op_type == "Mul" and self._is_product(node.input[0]):
                 self._write_scaled_product(node)
+            elif node.op_type == "ScatterElements":
+                self._write_scatter(node)
             else:
                 self._nodes.append(node)
         needed = {output.name for output in self._graph.output}
@@ -82,8 +87,9 @@ class _CastAvoider:
         self._constants[name] = onnx.numpy_helper.from_array(value, name)
         return name
 
-    def _write(self, operation: str, inputs: list[str], output: str, **attributes: int) -> None:
+    def _write(self, operation: str, inputs: list[str], output: str, **attributes: int) -> str:
         self._nodes.append(onnx.helper.make_node(operation, inputs, [output], **attributes))
+        return output
 
     def _write_cast(self, cast: onnx.NodeProto) -> None:
         source, output, wanted = cast.input[0], cast.output[0], cast.attribute[0].i
@@ -124,6 +130,29 @@ class _CastAvoider:
         assert values.size == values.shape[-1]
         flat = self._named_constant(f"{scales}.flat", values.reshape(-1))
         self._write("DequantizeLinear", [product, flat], node.output[0], axis=-1)
+
+    def _write_scatter(self, node: onnx.NodeProto) -> None:
+        """Write what scatters along the last axis as one that scatters in a line of all elements."""
+        data, index, updates = node.input
+        (output,) = node.output
+        (axis,) = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
+
+        def write(operation: str, inputs: list[str], name: str, **attributes: int) -> str:
+            return self._write(operation, inputs, f"{output}.{name}", **attributes)
+
+        zero, line = self._constant(0, np.int64), self._constant([-1], np.int64)
+        width = write("Squeeze", [write("Shape", [data], "last", start=axis, end=axis + 1)], "width")
+        starts = write("Range", [zero, write("Size", [data], "size"), width], "starts")  # of each row
+        rows = write("Shape", [updates], "leading", start=0, end=axis)
+        rows = write("Concat", [rows, self._constant([1], np.int64)], "rows", axis=0)
+        places = write("Add", [index, write("Reshape", [starts, rows], "offsets")], "places")
+        flat = [
+            write("Reshape", [data, line], "data"),
+            write("Reshape", [places, self._constant([-1, 1], np.int64)], "column"),
+            write("Reshape", [updates, line], "updates"),
+        ]
+        shape = write("Shape", [data], "shape")
+        self._write("Reshape", [write("ScatterND", flat, "flat"), shape], output)
 
 
 def write_in_planes(model: onnx.ModelProto) -> bytes:

@@ -247,6 +247,19 @@ def test_of_two_scales_the_surer_one_is_taken(reader, monkeypatch):
         assert reader.read_many([picture])[0].formula == "y = x ^ { 2 } + c"
 
 
+def watch_searches(reader, monkeypatch):
+    """A list that has the scale and the width of each search that is made from now on."""
+    seen = []
+    search = reader._policy._search
+
+    def watch(inks, options, backend, memories):
+        seen.extend((ink.image.scale, options.width) for ink in inks)
+        return search(inks, options, backend, memories)
+
+    monkeypatch.setattr(reader._policy, "_search", watch)
+    return seen
+
+
 @pytest.mark.parametrize(
     ("sure", "n_best", "searched"),
     [
@@ -258,21 +271,29 @@ def test_of_two_scales_the_surer_one_is_taken(reader, monkeypatch):
 def test_a_sure_reading_stands(reader, monkeypatch, sure, n_best, searched):
     picture = draw_formula("y = x ^ { 2 } + c")
     forms = [reader.prepare(picture, scale=scale)[0] for scale in (0.9, 1.0)]
-    seen = []
     reader = reader.with_options(beam_width=5, n_best=n_best)
-    search = reader._policy._search
-
-    def watch(inks, options, backend, memories):
-        seen.extend((ink.image.scale, options.width) for ink in inks)
-        return search(inks, options, backend, memories)
-
+    seen = watch_searches(reader, monkeypatch)
     monkeypatch.setattr(reader, "prepare", lambda source, scale, region: forms)
-    monkeypatch.setattr(reader._policy, "_search", watch)
     monkeypatch.setattr("i2l.inference.policy.SURE_PROBABILITY", sure)
     assert reader.read(picture).formula == "y = x ^ { 2 } + c"
     assert seen == searched
     assert reader.read_many([picture, picture])[1].formula == "y = x ^ { 2 } + c"
     assert sorted(seen) == sorted(3 * searched)
+
+
+def test_several_readings_of_one_form_take_one_search(reader, monkeypatch):
+    """Where the whole beam has lost a part of the picture, a greedy one follows, and stands if it has not."""
+    picture = draw_formula("y = x ^ { 2 } + c")
+    reader = reader.with_options(beam_width=5, n_best=2)
+    seen = watch_searches(reader, monkeypatch)
+    assert reader.read(picture, scale=1).alternatives
+    assert seen == [(1.0, 5)]
+    seen.clear()
+    monkeypatch.setattr(reader._policy, "_is_whole", lambda attempt: len(attempt.found) == 1)
+    assert reader.read(picture, scale=1).alternatives == ()
+    assert seen == [(1.0, 5), (1.0, 1)]
+    monkeypatch.setattr(reader._policy, "_is_whole", lambda attempt: False)
+    assert reader.read(picture, scale=1).alternatives
 
 
 def test_what_is_read_again_is_not_looked_at_again(reader, monkeypatch):

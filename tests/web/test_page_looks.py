@@ -113,6 +113,35 @@ def show(page, name):
     expect_latex(page, content["latex"])
 
 
+WORD_THAT_IS_CHOSEN = """() => {
+  const select = document.getElementById("model"), alone = select.cloneNode();
+  const word = document.createElement("option");
+  word.textContent = select.selectedOptions[0].textContent;
+  alone.append(word);
+  alone.style.cssText = "position: absolute; width: max-content;";
+  select.after(alone);
+  const needed = alone.getBoundingClientRect().width;
+  alone.remove();
+  return [word.textContent, needed, select.getBoundingClientRect().width];
+}"""
+
+
+@pytest.mark.parametrize("language", ["de", "fr"])  # which have the longest words for it
+def test_the_chosen_model_can_be_read_on_the_smallest_screen(visit, language):
+    page = visit(viewport={"width": 320, "height": 568}, has_touch=True, is_mobile=True, locale=language)
+    models = [{"name": name, "handwriting": name == "hand"} for name in ("pinpoint", "hand")]
+    page.route("**/api/models", lambda route: route.fulfill(json={"models": models}))
+    page.reload()
+    page.locator("#model").wait_for()
+    for shown in ("start", "result"):
+        if shown == "result":
+            show(page, "short")
+        word, needed, width = page.evaluate(WORD_THAT_IS_CHOSEN)
+        assert width >= needed - 1, (shown, word)
+        assert fits(page)
+        assert page.evaluate(CLIPPED) == []
+
+
 @pytest.mark.parametrize(("width", "height"), SIZES)
 def test_nothing_is_clipped_and_copy_is_in_sight(visit, width, height):
     for theme in ("light", "dark"):

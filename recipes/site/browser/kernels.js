@@ -178,7 +178,7 @@ export const makeKernels = (memory) => {
 
   // ---- on whole arrays without gaps
 
-  const line = () => { const address = next(), dtype = next(); return { view: V[dtype], start: address >> SHIFTS[dtype] }; };
+  const line = () => { const address = next(), dtype = next(), shift = SHIFTS[dtype]; return { view: V[dtype], start: address >> shift, shift }; };
   const part = ({ view, start }, from, count) => view.subarray(start + from, start + from + count);
 
   const nonzero = () => { // with nowhere to write to, only counts
@@ -198,19 +198,45 @@ export const makeKernels = (memory) => {
     }
   };
 
-  // The places of the `k` least of each row, in order; after them nothing that counts.
+  // The places of the `k` first of each row, in order, where `before` says of two values which comes first; of equals the first one.
+  const choose = (values, k, at, before) => {
+    const O = V[INT64];
+    let filled = 0;
+    for (let i = 0; i < values.length; i++) {
+      const value = values[i];
+      if (filled === k && !before(value, values[O[at + k - 1]])) continue;
+      let place = filled < k ? filled++ : k - 1;
+      for (; place > 0 && before(value, values[O[at + place - 1]]); place--) O[at + place] = O[at + place - 1];
+      O[at + place] = i;
+    }
+  };
+  const isLess = (a, b) => a < b, isGreater = (a, b) => a > b;
+
   const least = () => {
-    const a = line(), rows = next(), n = next(), k = next(), out = next() >> 3, O = V[INT64];
+    const a = line(), rows = next(), n = next(), k = next(), out = next() >> 3;
+    for (let row = 0; row < rows; row++) choose(part(a, row * n, n), k, out + row * k, isLess);
+  };
+
+  // ---- what a search asks for at every step, on rows of floats
+
+  const logSoftmax = () => {
+    const from = next() >> 2, rows = next(), n = next(), to = next() >> 2, F = V[7], { fround } = Math;
     for (let row = 0; row < rows; row++) {
-      const values = part(a, row * n, n), at = out + row * k;
-      let filled = 0;
-      for (let i = 0; i < n; i++) {
-        const value = values[i];
-        if (filled === k && !(value < values[O[at + k - 1]])) continue;
-        let place = filled < k ? filled++ : k - 1;
-        for (; place > 0 && value < values[O[at + place - 1]]; place--) O[at + place] = O[at + place - 1];
-        O[at + place] = i;
-      }
+      const values = F.subarray(from + row * n, from + (row + 1) * n), out = F.subarray(to + row * n, to + (row + 1) * n);
+      let greatest = -Infinity, sum = 0;
+      for (let i = 0; i < n; i++) greatest = Math.max(greatest, values[i]);
+      for (let i = 0; i < n; i++) { out[i] = values[i] - greatest; sum += fround(Math.exp(out[i])); }
+      const log = fround(Math.log(fround(sum)));
+      for (let i = 0; i < n; i++) out[i] -= log;
+    }
+  };
+
+  const greatest = () => { // their values, and their places
+    const a = line(), rows = next(), n = next(), k = next(), found = next() >> a.shift, places = next() >> 3;
+    for (let row = 0; row < rows; row++) {
+      const values = part(a, row * n, n);
+      choose(values, k, places + row * k, isGreater);
+      for (let i = row * k; i < (row + 1) * k; i++) a.view[found + i] = values[V[INT64][places + i]];
     }
   };
 
@@ -360,7 +386,7 @@ export const makeKernels = (memory) => {
     return true;
   };
 
-  const ALL = [unary, binary, where, reduce, argument, cumsum, fancy, nonzero, sort, argsort, least, searchsorted, bincount, repeat, unique, resize, boxBlur, convolve, shrink, unfilter];
+  const ALL = [unary, binary, where, reduce, argument, cumsum, fancy, nonzero, sort, argsort, least, searchsorted, bincount, repeat, unique, resize, boxBlur, convolve, shrink, unfilter, logSoftmax, greatest];
   return (address) => {
     look();
     at = (address >> 2) + 1;

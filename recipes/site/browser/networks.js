@@ -9,7 +9,6 @@ export class Networks {
   #ort;
   python = null; // Python's memory
   #sessions = new Map();
-  #inputs = [];
   #outputs = [];
 
   constructor(ort) {
@@ -40,12 +39,13 @@ export class Networks {
   load(name, model) {
     const ort = this.#ort, data = ort._malloc(model.length), logId = this.#text(name);
     ort.HEAPU8.set(model, data);
-    const options = ort._OrtCreateSessionOptions(NO_OPTIMIZATIONS, true, true, 0, false, 0, logId, ERROR, 0, 0);
+    // Without plans of memory: they are made for shapes, and every step has others.
+    const options = ort._OrtCreateSessionOptions(NO_OPTIMIZATIONS, true, false, 0, false, 0, logId, ERROR, 0, 0);
     const handle = options && ort._OrtCreateSession(data, model.length, options);
     if (!handle) this.#fail(`${name} cannot be loaded`);
     ort._OrtReleaseSessionOptions(options);
     ort._free(data);
-    this.#sessions.set(name, { handle, names: new Map() });
+    this.#sessions.set(name, { handle, names: new Map(), inputs: new Map() });
   }
 
   #nameIn(session, name) {
@@ -53,9 +53,11 @@ export class Networks {
     return session.names.get(name);
   }
 
-  // Takes an input out of Python's memory, where int64 is kept as doubles.
-  give(name, type, address, size, ...shape) {
-    const ort = this.#ort, bytes = size * BYTES[type], data = ort._malloc(Math.max(bytes, 8)), memory = this.python.buffer;
+  // Takes an input of a network out of Python's memory, where int64 is kept as doubles. It stays until another is given for it.
+  give(network, name, type, address, size, ...shape) {
+    const ort = this.#ort, bytes = size * BYTES[type], memory = this.python.buffer, { inputs } = this.#sessions.get(network);
+    if (inputs.has(name)) { ort._OrtReleaseTensor(inputs.get(name).tensor); ort._free(inputs.get(name).data); }
+    const data = ort._malloc(Math.max(bytes, 8));
     if (type === INT64) {
       const from = new Float64Array(memory, address, size), to = new BigInt64Array(ort.HEAPU8.buffer, data, size);
       for (let i = 0; i < size; i++) to[i] = BigInt(from[i]);
@@ -65,15 +67,15 @@ export class Networks {
     const tensor = ort._OrtCreateTensor(type, data, bytes, sizes, shape.length, 1);
     ort.stackRestore(stack);
     if (!tensor) this.#fail(`the input ${name} cannot be made`);
-    this.#inputs.push({ name, tensor, data });
+    inputs.set(name, { tensor, data });
   }
 
   // Runs a network on what was given; says of each output its type and shape.
   run(network, wanted) {
-    const ort = this.#ort, session = this.#sessions.get(network), names = wanted.split("\n"), inputs = this.#inputs;
+    const ort = this.#ort, session = this.#sessions.get(network), names = wanted.split("\n"), inputs = [...session.inputs];
     const stack = ort.stackSave(), places = (count) => ort.stackAlloc(4 * count);
     const [inputNames, inputValues, outputNames, outputValues] = [places(inputs.length), places(inputs.length), places(names.length), places(names.length)];
-    inputs.forEach(({ name, tensor }, i) => {
+    inputs.forEach(([name, { tensor }], i) => {
       ort.setValue(inputNames + 4 * i, this.#nameIn(session, name), "*");
       ort.setValue(inputValues + 4 * i, tensor, "*");
     });
@@ -84,8 +86,6 @@ export class Networks {
     const failed = ort._OrtRun(session.handle, inputNames, inputValues, inputs.length, outputNames, names.length, outputValues, 0);
     this.#outputs = names.map((_, i) => Number(ort.getValue(outputValues + 4 * i, "*")));
     ort.stackRestore(stack);
-    for (const { tensor, data } of inputs) { ort._OrtReleaseTensor(tensor); ort._free(data); }
-    this.#inputs = [];
     if (failed) this.#fail(`${network} cannot be run`);
     this.#outputs = this.#outputs.map((tensor) => this.#described(tensor));
     return this.#outputs.map(({ type, shape }) => [type, ...shape].join(",")).join(";");

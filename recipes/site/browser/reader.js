@@ -1,8 +1,6 @@
 // The package's own Python, with the networks beside it: what reads in a browser, and what the site is made with.
 import { makeKernels } from "./kernels.js";
 
-export const NETWORKS = ["encoder.onnx", "step.onnx"];
-
 // Starts Python. `settings` are Pyodide's; with `_loadSnapshot` everything is imported already.
 export const startPython = async (loadPyodide, settings) => {
   const python = await loadPyodide(settings);

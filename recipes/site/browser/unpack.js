@@ -7,13 +7,9 @@ const NEWLINE = 10;
 const joinPlanes = (packed) => {
   const head = packed.indexOf(NEWLINE) + 1, content = packed.slice(head);
   for (const [start, end] of JSON.parse(new TextDecoder().decode(packed.subarray(0, head)))) {
-    const count = (end - start) / 4, first = head + start;
-    for (let i = 0, to = start; i < count; i++) {
-      content[to++] = packed[first + i];
-      content[to++] = packed[first + count + i];
-      content[to++] = packed[first + 2 * count + i];
-      content[to++] = packed[first + 3 * count + i];
-    }
+    const count = (end - start) / 4, first = head + start, words = new Uint32Array(count);
+    for (let i = 0, at = first; i < count; i++, at++) words[i] = packed[at] | packed[at + count] << 8 | packed[at + 2 * count] << 16 | packed[at + 3 * count] << 24;
+    content.set(new Uint8Array(words.buffer), start);
   }
   return content;
 };

@@ -1,15 +1,12 @@
 // Reads in a thread of its own, so that the page stays awake. A message { id, call, values } is answered with { id, answer },
 // { id, failure } or { id, error }; { started } comes once, when everything is there.
-import factory from "./ort-wasm-simd-threaded.mjs";
-import { loadPyodide } from "./pyodide.mjs";
-import { Networks } from "./networks.js";
-import { connect, NETWORKS, startPython } from "./reader.js";
 
-const PYODIDE = "pyodide.asm.wasm", SNAPSHOT = "snapshot.bin", ORT = "ort-wasm-simd-threaded.wasm"; // in the order in which they are needed
+const NETWORKS = ["encoder.onnx", "step.onnx"];
+const PYODIDE = "pyodide.asm.wasm", SNAPSHOT = "snapshot.bin", ORT = "ort-wasm-simd-threaded.wasm";
 const PNG = [0x89, 0x50, 0x4e, 0x47];
 const MAX_PIXELS = 50_000_000; // as in i2l.images.open
 
-// Another thread fetches and unpacks, beside this one. By name: a compiled module, or bytes.
+// Another thread fetches and unpacks, beside this one, in the order in which the files are needed. By name: a compiled module, or bytes.
 const unpacked = (names) => {
   const thread = new Worker(new URL("./unpack.js", import.meta.url), { type: "module" }), waiting = new Map();
   const promises = Object.fromEntries(names.map((name) => [name, new Promise((resolve, reject) => waiting.set(name, { resolve, reject }))]));
@@ -30,7 +27,7 @@ const unpacked = (names) => {
 };
 
 const startNetworks = async (files) => {
-  const module = await files[ORT];
+  const [{ default: factory }, { Networks }, module] = await Promise.all([import("./ort-wasm-simd-threaded.mjs"), import("./networks.js"), files[ORT]]);
   const networks = await Networks.start(factory, {
     numThreads: self.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency || 1) : 1,
     instantiateWasm: (imports, done) => {
@@ -48,20 +45,27 @@ const startNetworks = async (files) => {
 
 // Pyodide fetches its WebAssembly by itself, and compiles it: it is given the module that is there already. It gets no library, as
 // all of it is in the snapshot.
-const start = async () => {
-  const files = unpacked([PYODIDE, SNAPSHOT, ORT, ...NETWORKS]), here = new URL("./", import.meta.url).href, ownFetch = self.fetch;
+const startInterpreter = async (files) => {
+  const here = new URL("./", import.meta.url).href, ownFetch = self.fetch;
   self.fetch = (address, options) => (String(address).endsWith(PYODIDE) ? files[PYODIDE] : ownFetch(address, options));
   WebAssembly.instantiateStreaming = async (given, imports) => {
     const module = await given;
     return { module, instance: await WebAssembly.instantiate(module, imports) };
   };
-  const python = startPython(loadPyodide, {
+  const [{ loadPyodide }, { startPython }] = await Promise.all([import("./pyodide.mjs"), import("./reader.js"), import("./pyodide.asm.mjs")]);
+  const python = await startPython(loadPyodide, {
     indexURL: here, packageBaseUrl: here, stdLibURL: `${here}library.zip`, _loadSnapshot: files[SNAPSHOT],
     lockFileContents: { info: { abi_version: "2026_0", arch: "wasm32", platform: "emscripten_5_0_3", python: "3.14.2", version: "314.0.7" }, packages: {} },
   });
-  python.then(() => performance.mark("python"));
-  const [started, networks] = await Promise.all([python, startNetworks(files)]);
-  return connect(started, networks);
+  performance.mark("python");
+  return python;
+};
+
+// Modules are asked for behind the large files, which take longest.
+const start = async () => {
+  const files = { ...unpacked([PYODIDE, SNAPSHOT]), ...unpacked([ORT, ...NETWORKS]) };
+  const [python, networks, { connect }] = await Promise.all([startInterpreter(files), startNetworks(files), import("./reader.js")]);
+  return connect(python, networks);
 };
 
 // What Python has no decoder for, the browser decodes: upright, and with the colours as they are in the file.

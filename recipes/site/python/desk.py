@@ -5,6 +5,7 @@ import logging
 
 import numpy
 import onnxruntime
+import searching
 from PIL import Image
 
 from i2l.errors import I2LError
@@ -12,12 +13,22 @@ from i2l.formats.convert import TEXT_FORMATS
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.pretty import readable_formula
+from i2l.inference.decoding import NumpyArrays
 from i2l.inference.reader import Reader
 from i2l.web.answers import convert_formula, describe_failure, describe_reading
 
 logging.disable()  # nobody reads a log in a browser: a failure is told to the person
 # Two readings, as the page asks of a server: a sure reading comes with others too. There is no other model.
 reader = Reader(n_best=2, handwriting=False)
+
+
+class _KernelArrays(NumpyArrays):
+    """The operations of a search, those that take most of them by kernels."""
+
+    log_softmax, top_k = staticmethod(searching.log_softmax), staticmethod(searching.top_k)
+
+
+reader.model.backend.arrays = _KernelArrays()
 
 
 def attach(kernels=None, networks=None):

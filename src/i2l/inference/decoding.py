@@ -309,6 +309,9 @@ class BeamSearch:
         """Tell which images have their n best hypotheses, whatever comes."""
         beam, numpy = self._beam, self._arrays.numpy
         log_probs, finished = numpy(beam.log_probs), numpy(beam.finished)
+        if not finished.any():  # as at most steps: done is only what no hypothesis can go on from
+            dead: NDArray[np.bool_] = (log_probs == -np.inf).all(axis=1)
+            return dead
         scores = np.where(finished, numpy(beam.log_probs / self._penalty(beam.lengths)), -np.inf)
         longest = ((5.0 + self._options.max_steps) / 6.0) ** self._options.length_penalty
         bound = np.where(finished, -np.inf, log_probs / longest).max(axis=1)

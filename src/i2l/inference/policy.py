@@ -4,6 +4,9 @@ An image comes in one or several forms, at one or several scales, the most likel
 greedily. A reading that is sure of every token, and leaves no ink out, stands. Otherwise the other forms are
 read greedily too, and the best of all with the whole beam. Readings that leave nothing out always come before
 those that do.
+
+Where several readings are wanted, the whole beam is searched in any case. An image of one form is then read
+with it at once, and greedily only if the whole beam leaves something out.
 """
 
 import time
@@ -74,12 +77,17 @@ class SearchPolicy:
         """Search in images, each in one or several forms; return the best attempt at each."""
         memories: Memories = {}
         inks = [self._find_ink(images[-1]) for images in forms]
+        if self._wide.n_best > 1 and all(len(images) == 1 for images in forms):
+            attempts = self._search(inks, self._wide, backend, memories)
+            lacking = [index for index, attempt in enumerate(attempts) if not self._is_whole(attempt)]
+            self._search_again(attempts, lacking, self._greedy, backend, memories)
+            return attempts
         attempts = self._search(inks, self._greedy, backend, memories)
         unsure = [index for index, attempt in enumerate(attempts) if not self._is_sure(attempt)]
         self._try_other_forms(attempts, unsure, forms, backend, memories)
         if self._wide.width > 1:
             again = unsure if self._wide.n_best == 1 else range(len(attempts))
-            self._widen(attempts, again, backend, memories)
+            self._search_again(attempts, again, self._wide, backend, memories)
         return attempts
 
     def _try_other_forms(
@@ -105,15 +113,23 @@ class SearchPolicy:
                 elsewhere=(*first.elsewhere, most_probable_first(loser.found)[0]),
             )
 
-    def _widen(
-        self, attempts: list[Attempt], again: Sequence[int], backend: Backend, memories: Memories
+    def _search_again(
+        self,
+        attempts: list[Attempt],
+        again: Sequence[int],
+        options: BeamOptions,
+        backend: Backend,
+        memories: Memories,
     ) -> None:
-        """Search some images once more, with the whole beam, and keep that unless it has lost a part."""
-        wide = self._search([attempts[index].ink for index in again], self._wide, backend, memories)
-        for index, attempt in zip(again, wide, strict=True):
+        """Search some images once more, with the whole beam or greedily; a part that is lost decides.
+
+        What the whole beam found is kept, unless it leaves out a part of the picture that was read greedily.
+        """
+        searched = self._search([attempts[index].ink for index in again], options, backend, memories)
+        for index, attempt in zip(again, searched, strict=True):
             first = attempts[index]
-            best = max((attempt, first), key=self._is_whole)
-            attempts[index] = best._replace(
+            both = (attempt, first) if options is self._wide else (first, attempt)
+            attempts[index] = max(both, key=self._is_whole)._replace(
                 seconds=attempt.seconds + first.seconds, elsewhere=first.elsewhere
             )
 
