@@ -84,6 +84,24 @@ def test_the_habits_of_authors(text, expected):
     assert latex_of(text) == expected
 
 
+def test_macros_and_environments_may_be_defined_by_what_is_defined_later():
+    text = (
+        r"\newcommand{\a}[1]{\be #1=1\ee}\newcommand{\b}{\a{w}}\newcommand{\be}{\x}"
+        r"\newenvironment{one}{\be}{\ee}\newenvironment{two}{\begin{one}}{\end{one}}"
+        r"\newcommand{\x}{\begin{equation}}\newcommand{\ee}{\end{equation}}"
+        r"\a{x}\b\begin{one}y\end{one}\begin{two}z\end{two}"
+    )
+    assert latex_of(text) == ["x=1", "w=1", "y", "z"]
+
+
+def test_what_opens_no_formula_any_more_is_not_written_out():
+    text = (
+        r"\def\be{\[}\newenvironment{one}{\be}{\]}\begin{one}x\end{one}"
+        r"\def\be{b}\renewenvironment{one}{\be}{}\[\be\]\begin{one}y\end{one}"
+    )
+    assert latex_of(text) == ["x", "b"]
+
+
 def test_a_branch_that_does_not_hold_ends_at_its_own_fi():
     switches = r"\newif\ifa\newif\ifb"
     nested = r"\ifa \ifb \[ x \] \else \[ y \] \fi \[ z \] \else \[ u \] \fi \[ v \]"
