@@ -134,6 +134,21 @@ def test_an_archive_of_more_files_than_the_limit_is_a_bomb(tmp_path, monkeypatch
     assert read(tmp_path / "four.tar")[1] == {"archive-bomb"}
 
 
+@pytest.mark.parametrize("limit", ["MAX_FILE_BYTES", "MAX_BUNDLE_BYTES"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_files_up_to_the_limit_are_read_and_longer_ones_are_not(tmp_path, monkeypatch, limit, packed):
+    paper, text = tmp_path / "paper", PAPER + b"%" * 20_000
+    if packed:
+        paper.write_bytes(tar_bytes({"a.tex": text}))
+    else:
+        paper.mkdir()
+        (paper / "a.tex").write_bytes(text)
+    monkeypatch.setattr(archives, limit, len(text))
+    assert read(paper)[1] == set()
+    monkeypatch.setattr(archives, limit, len(text) - 1)
+    assert read(paper)[1] == {"too-large"}
+
+
 def test_bombs_and_damage_get_a_verdict(tmp_path, monkeypatch):
     monkeypatch.setattr(archives, "MAX_FILE_BYTES", 1 << 21)
     monkeypatch.setattr(archives, "MAX_BUNDLE_BYTES", 1 << 22)

@@ -8,6 +8,7 @@ import time
 
 import httpx2
 import pytest
+from fastapi import Request
 
 from i2l.errors import I2LError
 from i2l.images.open import ImageError
@@ -17,6 +18,7 @@ from i2l.web.answers import describe_failure
 from i2l.web.app import create_app
 from i2l.web.routes import ServeOptions
 from i2l.web.security import LOOPBACK, ProblemError, check_token, require_usable_token
+from i2l.web.uploads import declared_bytes
 from i2l.web.worker import ReadingDesk
 
 TOKEN = "secret"
@@ -217,3 +219,14 @@ def test_a_formula_that_is_too_large_is_an_image_error_and_413(monkeypatch):
     assert failure == {"kind": "too-large", "detail": "The formula is too large."}
     assert ProblemError(failure["kind"], "").status == 413
     assert describe_failure(I2LError("no"))["kind"] == "not-a-formula"
+
+
+@pytest.mark.parametrize(("kind", "longest"), [("image/png", 3_000), ("application/json", 4_000)])
+def test_what_goes_around_a_file_may_be_64_kibibytes(kind, longest):
+    def declared(length):
+        headers = [(b"content-type", kind.encode()), (b"content-length", str(length).encode())]
+        return declared_bytes(Request({"type": "http", "headers": headers}), max_bytes=3_000)
+
+    assert declared(longest + 65_536) == longest + 65_536
+    with pytest.raises(ProblemError):
+        declared(longest + 65_537)
