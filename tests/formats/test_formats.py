@@ -24,10 +24,12 @@ from benchmarks.formats import (
 from i2l.errors import I2LError
 from i2l.formats.convert import TEXT_FORMATS, FormatError, choose_formats, formula_docx, write_formula
 from i2l.formats.layout import in_alphabet
+from i2l.formats.omml import _FONT
 from i2l.formats.translate import read_layout
 from i2l.formulas import commands
 from i2l.formulas.lexer import FormulaError
 from tests.formulas.test_properties import formulas
+from tests.kept import assert_text_kept
 
 FOLDER = Path(__file__).parent
 FORMULAS = FOLDER.joinpath("formulas.txt").read_text().splitlines()
@@ -83,6 +85,18 @@ def test_asciimath_is_what_mathjax_read():
         else:
             with pytest.raises(FormatError, match="AsciiMath cannot say"):
                 write_formula(source, "asciimath")
+
+
+@pytest.mark.parametrize("output", ["mathml", "omml", "typst", "unicode"])
+def test_what_programs_were_seen_to_show_is_what_is_written(output):
+    """Word, browsers and Typst were shown these; also what no reader of ours looks at may matter."""
+    lines = []
+    for source in FORMULAS:
+        try:
+            lines.append(write_formula(source, output).replace("\n", "\\n").replace(_FONT, "~"))
+        except FormatError as error:
+            lines.append(f"refused: {error.construct}")
+    assert_text_kept(output, lines)
 
 
 @given(formulas)

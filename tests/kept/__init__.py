@@ -28,6 +28,14 @@ def assert_kept(name, measured, *, relative=1e-3):
         np.testing.assert_allclose(values, kept[key], rtol=relative, atol=1e-6, err_msg=key)
 
 
+def assert_text_kept(name, lines):
+    """Compare lines with those that were kept; in a difference of the file each shows by itself."""
+    path = Path(__file__).with_name(f"{name}.txt")
+    if os.environ.get("KEEP"):
+        path.write_text("".join(f"{line}\n" for line in lines))
+    assert list(lines) == path.read_text().splitlines()
+
+
 def _short(value):
     return int(value) if value % 1 == 0 else float(f"{value:.6g}")
 
