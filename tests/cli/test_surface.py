@@ -1,5 +1,6 @@
 """The command line and the Python names as one surface: the same words everywhere, listed in docs/api.md."""
 
+import inspect
 import json
 import re
 from importlib.metadata import PackageNotFoundError
@@ -117,7 +118,6 @@ def test_what_counts_where_nothing_is_given_is_written_down(name):
 
 def test_python_counts_on_what_the_command_line_counts_on():
     from i2l.desktop.snip import SnipOptions
-    from i2l.inference.options import ReadingOptions
     from i2l.web.routes import ServeOptions
 
     def defaults(name):
@@ -133,9 +133,9 @@ def test_python_counts_on_what_the_command_line_counts_on():
     for name in ("output", "model", "region", "resident", "window"):
         assert snip[name] == getattr(snipped, name), name
     assert (snip["delay"], snip["to_stdout"]) == (snipped.delay_s, not snipped.copy)
-    read, options = defaults("read"), ReadingOptions()
-    for name in ("beam_width", "n_best", "guard", "check"):
-        assert read[name] == getattr(options, name), name
+    read, options = defaults("read"), inspect.signature(i2l.Reader).parameters
+    for name in ("model", "beam_width", "n_best", "guard", "check", "threads"):
+        assert read[name] == options[name].default, name
 
 
 class Installed:

@@ -123,6 +123,14 @@ def test_what_is_left_out_says_why():
     assert [verdict.message for verdict in verdicts if verdict.verdict == "undefined-command"] == [r"\who"]
 
 
+def test_after_twenty_definitions_that_are_cut_off_no_more_are_read():
+    """Each is searched to the end of the document, so a document of nothing else would take for ever."""
+    broken = "".join(rf"\def\x{letter}#1" + "}" for letter in "abcdefghijklmnopqrstuvwxyz")
+    for count, expected in ((20, ["y"]), (21, [])):
+        text = broken[: count * len(r"\def\xa#1}")] + r"\newcommand{\be}{\[}\be y\]"
+        assert latex_of(text) == expected, count
+
+
 def test_after_fifty_formulas_that_never_end_a_document_is_left():
     """Each takes all the time that a macro may take."""
     endless = r"\documentclass{a}\def\a{\a\a}" + r"\[\a\]" * 60 + r"\[ x \]"

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -515,6 +516,19 @@ def test_a_seed_writes_the_same_documents_in_every_version(story):
         look = draw_look(source, ["article", "amsart", "beamer"])
         texts += [repr(look), compose_document(story, 0, look, source)[0].partition(r"\begin{document}")[2]]
     assert hashlib.sha256("".join(texts).encode()).hexdigest()[:16] == "6fc67465e91f40c8"
+
+
+def test_a_document_has_a_size_that_its_class_knows(story):
+    sizes = {"article": {10, 11, 12}, "extarticle": {9}, "amsart": {8, 9, 10, 11, 12}}
+    found = set()
+    for seed in range(60):
+        source = random.Random(seed)
+        look = draw_look(source, ["article", "amsart"])
+        text = compose_document(story, 0, look, source)[0]
+        size, name = re.match(r"\\documentclass\[(\d+)pt[^]]*\]\{(\w+)\}", text).groups()
+        assert int(size) in sizes[name], (size, name)
+        found.add(name)
+    assert "extarticle" in found
 
 
 def test_a_formula_is_found_without_torch_and_tex(tmp_path):
