@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from i2l.formulas.commands import SIGNATURES
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.pretty import pretty_formula, readable_formula
@@ -41,6 +42,13 @@ a\,b\;c\!d\quad e\qquad f\ g~h\hskip 3pt i\kern-2mu j
 """.strip().splitlines()
 
 
+# Every command that takes arguments, with each of its arguments, and with a script.
+ARGUMENTS = {"m": "{a+b}", "t": "{a b}", "o": "[3]", "d": "(", "l": "{2pt}", "L": "[2pt]"}
+COMMANDS = [
+    f"x{name}{''.join(ARGUMENTS[kind] for kind in kinds)}^{{2}}y" for name, kinds in SIGNATURES.items()
+]
+
+
 def canonical(source):
     return normalize_formula(source).formula
 
@@ -55,4 +63,6 @@ def told(write, source):
 @pytest.mark.parametrize("write", [canonical, pretty_formula, readable_formula])
 def test_formulas_are_written_as_they_were(write):
     name = write.__name__.removesuffix("_formula")
-    assert_text_kept(name, [told(write, source).replace("\n", "\\n") for source in [*FORMULAS, *SELDOM]])
+    assert_text_kept(
+        name, [told(write, source).replace("\n", "\\n") for source in [*FORMULAS, *SELDOM, *COMMANDS]]
+    )
