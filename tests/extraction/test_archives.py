@@ -125,6 +125,14 @@ def test_links_inside_a_source_are_followed(tmp_path):
     assert [formula.latex for formula in read(tmp_path / "paper.tar")[0]] == ["1", "2"]
 
 
+def test_files_with_holes_are_left_alone(tmp_path, monkeypatch):
+    """They may be of any size and take no room in the archive."""
+    (tmp_path / "paper.tar").write_bytes(tar_bytes({"a.tex": PAPER}))
+    assert len(read(tmp_path / "paper.tar")[0]) > 0
+    monkeypatch.setattr(tarfile.TarInfo, "issparse", lambda _: True)
+    assert read(tmp_path / "paper.tar")[0] == []
+
+
 @pytest.mark.parametrize("limit", ["MAX_MEMBERS", "MAX_FILES"])
 def test_an_archive_of_more_files_than_the_limit_is_a_bomb(tmp_path, monkeypatch, limit):
     monkeypatch.setattr(archives, limit, 3)

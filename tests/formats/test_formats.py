@@ -25,7 +25,7 @@ from i2l.errors import I2LError
 from i2l.formats.convert import TEXT_FORMATS, FormatError, choose_formats, formula_docx, write_formula
 from i2l.formats.layout import in_alphabet
 from i2l.formats.omml import _FONT
-from i2l.formats.translate import read_layout
+from i2l.formats.translate import _SPACES, read_layout
 from i2l.formulas import commands
 from i2l.formulas.lexer import FormulaError
 from tests.formulas.test_properties import formulas
@@ -323,3 +323,14 @@ def test_libreoffice_opens_the_document():
     assert len(found) == len(said)
     (shown, *_) = open_in_libreoffice(formula_docx(r"(a+b)^{2} = \frac{1}{\sqrt{x}}"))[0][0]
     assert readers.form_of_mathml(shown) == expected(read_layout(r"(a+b)^{2} = \frac{1}{\sqrt{x}}"), "typst")
+
+
+def test_spaces_are_as_wide_as_tex_has_them():
+    eighteenths = {
+        r"\,": 3, r"\:": 4, r"\;": 5, r"\thickspace": 5, r"\enspace": 9, r"\quad": 18, r"\qquad": 36,
+        r"\!": -3, r"\negmedspace": -4, r"\negthickspace": -5,
+    }  # fmt: skip
+    assert {name: pytest.approx(18 * _SPACES[name]) for name in eighteenths} == eighteenths
+    assert {_SPACES[name] for name in _SPACES.keys() - eighteenths} == {
+        1 / 3
+    }  # between words, in Computer Modern

@@ -37,7 +37,15 @@ from i2l.pages.find import (
     reading_order,
     reduce_page,
 )
-from i2l.pages.output import PageTask, _save_picture, plan_documents, print_pages, read_tasks, tasks_of
+from i2l.pages.output import (
+    PageTask,
+    _claim,
+    _save_picture,
+    plan_documents,
+    print_pages,
+    read_tasks,
+    tasks_of,
+)
 from i2l.pages.reader import PageFormula, PageReader, PageReading, _quarter_turn, choose_pages, straighten
 
 needs_tex = pytest.mark.tex
@@ -516,6 +524,14 @@ def test_a_seed_writes_the_same_documents_in_every_version(story):
         look = draw_look(source, ["article", "amsart", "beamer"])
         texts += [repr(look), compose_document(story, 0, look, source)[0].partition(r"\begin{document}")[2]]
     assert hashlib.sha256("".join(texts).encode()).hexdigest()[:16] == "6fc67465e91f40c8"
+
+
+def test_pages_that_were_read_are_kept_for_the_same_file_and_settings_only(tmp_path):
+    page = tmp_path / "00001.json"
+    for about, kept in (({"beam": 5}, False), ({"beam": 5}, True), ({"beam": 1}, False), ({"beam": 1}, True)):
+        page.write_text("{}")
+        _claim(tmp_path, about)
+        assert page.exists() == kept, about
 
 
 def test_a_document_has_a_size_that_its_class_knows(story):
