@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 
 from i2l.cli import main
@@ -41,3 +44,15 @@ def test_a_bug_keeps_its_traceback(monkeypatch):
     monkeypatch.setattr("i2l.cli.app", fail)
     with pytest.raises(OSError, match="of no file"):
         main()
+
+
+def test_nobody_who_reads_on_is_no_fault(tmp_path):
+    """As in `i2l normalize | head -1`: nothing is said, and the status is that of a broken pipe."""
+    formulas = tmp_path / "formulas.txt"
+    formulas.write_text("x + y\n" * 50_000)
+    command = [sys.executable, "-m", "i2l", "normalize", str(formulas)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"x + y\n"
+        process.stdout.close()
+        said = process.stderr.read()
+        assert (process.wait(60), said) == (141, b"")

@@ -1,5 +1,6 @@
 """The command line and the Python names as one surface: the same words everywhere, listed in docs/api.md."""
 
+import inspect
 import json
 import re
 from importlib.metadata import PackageNotFoundError
@@ -84,6 +85,57 @@ def test_the_list_of_what_is_stable_is_whole():
         assert f"`Reader.{method}`" in API
     for field in i2l.Reading.__dataclass_fields__:
         assert f"`{field}`" in API
+
+
+def given(option):
+    """What counts where an option is not given."""
+    return option.default() if callable(option.default) else option.default
+
+
+def said(option):
+    """An option as docs/api.md writes it, with what counts where it is not given, and its range."""
+    value, low, high = given(option), getattr(option.type, "min", None), getattr(option.type, "max", None)
+    words = [f"`{option.opts[0]}`"]
+    if value not in (None, "") and not isinstance(value, bool):
+        words.append(f"{value:g}" if isinstance(value, float) else f"{value}")
+    if low is not None:
+        words.append(f"({low:g} or more)" if high is None else f"({low:g} to {high:g})")
+    return " ".join(words)
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"models", "normalize"}))
+def test_what_counts_where_nothing_is_given_is_written_down(name):
+    """Who leaves an option out relies on it too, so it changes with the document alone."""
+    options = [
+        option
+        for option in COMMANDS[name].params
+        # As many processes as there are cores is another number everywhere.
+        if option.opts[0] not in ("--jobs", "--help")
+        and (given(option) not in (None, "", False, ()) or getattr(option.type, "min", None) is not None)
+    ]
+    assert f"| `{name}` | {', '.join(map(said, options))} |" in API
+
+
+def test_python_counts_on_what_the_command_line_counts_on():
+    from i2l.desktop.snip import SnipOptions
+    from i2l.web.routes import ServeOptions
+
+    def defaults(name):
+        return {option.name: given(option) for option in COMMANDS[name].params}
+
+    serve, served = defaults("serve"), ServeOptions()
+    for name in ("model", "workers", "threads", "max_batch", "token"):
+        assert serve[name] == getattr(served, name), name
+    assert (serve["queue"], serve["timeout"]) == (served.queue_size, served.timeout_s)
+    assert serve["max_upload"] * 1e6 == served.max_upload_bytes
+    assert serve["max_pixels"] * 1e6 == served.max_pixels
+    snip, snipped = defaults("snip"), SnipOptions()
+    for name in ("output", "model", "region", "resident", "window"):
+        assert snip[name] == getattr(snipped, name), name
+    assert (snip["delay"], snip["to_stdout"]) == (snipped.delay_s, not snipped.copy)
+    read, options = defaults("read"), inspect.signature(i2l.Reader).parameters
+    for name in ("model", "beam_width", "n_best", "guard", "check", "threads"):
+        assert read[name] == options[name].default, name
 
 
 class Installed:

@@ -10,6 +10,7 @@ from i2l.dataset.verdicts import (
     LEAK,
     REJECTED,
     UNASSIGNED,
+    _find,
     hash64,
     loose_key,
     select_lines,
@@ -120,3 +121,12 @@ def test_drawn_splits_have_their_shares():
     splits = select(lines, val_fraction=0.1, test_fraction=0.05).splits
     shares = np.bincount(splits, minlength=len(SPLITS)) / len(lines)
     assert shares == pytest.approx([0.85, 0.1, 0.05], abs=0.008)
+
+
+@given(
+    st.lists(st.integers(0, 9), max_size=8).map(lambda numbers: np.array(numbers, np.uint64)),
+    st.lists(st.integers(0, 9), max_size=8).map(lambda numbers: np.array(numbers, np.uint64)),
+)
+def test_what_is_found_is_the_first_of_its_like(wanted, among):
+    expected = [among.tolist().index(number) if number in among else -1 for number in wanted]
+    assert _find(wanted, among).tolist() == expected

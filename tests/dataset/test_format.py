@@ -1,11 +1,13 @@
 """The dataset as others open it."""
 
 import json
+from types import SimpleNamespace
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from i2l.dataset.format import DatasetError, DatasetReader
+from i2l.dataset.format import DatasetError, DatasetReader, StoredSamples, fill_buffer
 from i2l.dataset.sources import text_sources
 from tests.damage import damages
 
@@ -99,3 +101,12 @@ def test_sizes_that_do_not_fit_the_pixels_are_noticed(dataset):
     split.sizes[0] += 1
     with pytest.raises(DatasetError, match=r"Sample 0 of .* is not"):
         split.pixels([0])
+
+
+def test_pixels_for_which_the_disk_has_no_room_are_an_error_before_the_work(monkeypatch, tmp_path):
+    monkeypatch.setattr("i2l.dataset.format.MIN_SAMPLES_FOR_PROCESSES", 1)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=999))
+    places = np.zeros(1, np.int32)
+    samples = StoredSamples(tmp_path / "none", places, ["paper"], np.ones((1, 2), np.int32), places)
+    with pytest.raises(DatasetError, match="set TMPDIR to a larger disk"):
+        fill_buffer(1_000, [samples], print, jobs=2)

@@ -72,6 +72,23 @@ def test_it_ends_when_nobody_asks_and_leaves_nothing_behind(serving):
         ask(b"formula", None)
 
 
+def test_it_ends_in_peace_where_its_file_vanishes_at_the_last_moment(serving, monkeypatch):
+    found = Resident._is_found
+
+    def found_and_gone(self, address):
+        if time.monotonic() < self._last + self._idle_s:
+            return found(self, address)
+        self._file.unlink()
+        return True
+
+    thread = serving(idle_s=0.4)
+    monkeypatch.setattr(Resident, "_is_found", found_and_gone)
+    faults = []
+    monkeypatch.setattr(threading, "excepthook", faults.append)
+    thread.join(30)
+    assert (thread.is_alive(), faults) == (False, [])
+
+
 def test_a_folder_whose_path_is_too_long_for_a_socket(serving, monkeypatch, tmp_path):
     long = tmp_path / ("long" * 20) / ("longer" * 10)
     long.mkdir(parents=True, mode=0o700)

@@ -133,8 +133,9 @@ def test_a_program_that_hangs_is_a_failure(imitated, monkeypatch):
 
 def test_a_region_beside_the_screen(imitated):
     imitated("gnome-screenshot")
-    with pytest.raises(ScreenError, match="not on the screen"):
-        find_screen().take(Region(40, 0, 5, 5))
+    for corner in ((40, 0), (0, 20), (400, 200)):  # the picture has 40 x 20 pixels
+        with pytest.raises(ScreenError, match="not on the screen"):
+            find_screen().take(Region(*corner, 5, 5))
     assert size(find_screen().take(Region(30, 0, 50, 50))) == (10, 20)
 
 

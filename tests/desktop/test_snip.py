@@ -173,6 +173,13 @@ def test_the_window(x_server, monkeypatch, picture):
     )
     assert "42%" in window.status.get()
     assert tuple(window.buttons) == output_formats()
+    window.root.update()
+    shown = [
+        child for parent in (window.root, *window.root.winfo_children()) for child in parent.winfo_children()
+    ]
+    assert all(child.winfo_ismapped() for child in shown), "all that was made is seen"
+    texts = [str(child.cget("textvariable")) for child in shown if isinstance(child, tkinter.Label)]
+    assert str(window.status) in texts
     steps = iter(("display", "tokens"))
 
     def act():

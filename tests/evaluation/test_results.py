@@ -1,11 +1,13 @@
 """Results on disk and the comparison of two of them."""
 
+import io
 import json
 
 import pytest
+from rich.console import Console
 
 from i2l.evaluation.compare import EvaluationOptions, Pairs, evaluate_pairs
-from i2l.evaluation.results import ResultsError, compare_results, load_results, save_results
+from i2l.evaluation.results import ResultsError, compare_results, load_results, print_results, save_results
 
 TARGETS = [f"x _ {{ {number} }} + y" for number in range(40)]
 TEXT_ONLY = EvaluationOptions(render=False, rounds=50, jobs=1)
@@ -80,3 +82,18 @@ def test_processes_change_nothing():
     two = evaluate_pairs(pairs, options=EvaluationOptions(render=False, rounds=50, jobs=2), source={}).result
     assert one.figures == two.figures
     assert one.predictions == two.predictions
+
+
+def test_printed_tables_have_every_label_and_stand_under_their_heads():
+    result = evaluated([*TARGETS[:-2], "", "x"])
+    console = Console(width=200, file=io.StringIO(), color_system=None)
+    print_results(result, console)
+    lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
+    heads = [number for number, line in enumerate(lines) if line.lstrip().startswith("Samples")]
+    assert heads
+    for number in heads:
+        head, first = lines[number], lines[number + 1]
+        end = head.index("Samples") + len("Samples")
+        label, count = first[:end].rsplit(None, 1)
+        assert label.strip(), first
+        assert count.isdigit(), first

@@ -206,3 +206,11 @@ def test_the_peak_is_refined_by_its_neighbours():
     found = score_tokens(counted.attention, counted.boxes, counted.ink, field=FIELD, share=0.8)
     assert (found["pointing"], found["iou"]) == (1, 1)
     assert found["distance_px"][0] == pytest.approx(64 - (0.45 * 48 + 0.4 * 80) / 0.85)
+
+
+def test_a_box_that_is_twice_as_large_overlaps_by_half_and_not_by_more():
+    twice = [(left, top, right, 2 * bottom - top) for left, top, right, bottom in BOXES]
+    counted = localized_tokens(sample(), canvas_shape=CONFIG.canvas_shape)
+    shift = np.array(counted.boxes[0]) - np.array(BOXES[0])  # the frame of the canvas
+    found = score_tokens(counted.attention, np.array(twice) + shift, counted.ink, field=FIELD, share=0.9)
+    assert (found["iou"].tolist(), found["iou_over_half"].tolist()) == ([0.5] * 4, [0.0] * 4)

@@ -82,7 +82,9 @@ def test_evaluate_writes_figures_and_a_section_of_the_report(dataset, checkpoint
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "left to right" in done.output
-    content = json.loads((out / "localization.json").read_text())
+    written = (out / "localization.json").read_text()
+    assert written.endswith("}\n")
+    content = json.loads(written)
     labels = [scores["label"] for scores in content["localization"]["systems"]]
     assert labels == ["model", "random", "uniform", "left to right"]
     assert content["localization"]["num_samples"] > 0

@@ -1,6 +1,7 @@
 """`i2l calibrate`: what a model's confidence means and how its boxes are found, stored with the model."""
 
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,8 +9,9 @@ from typer.testing import CliRunner
 
 from i2l.cli import app
 from i2l.explain import model_fit
+from i2l.explain.localization import ShareFit
 from i2l.inference import boxes
-from i2l.inference.confidence import Calibration, CalibrationError
+from i2l.inference.confidence import Calibration, CalibrationError, Kind
 from i2l.inference.reader import Reader
 from tests.inference.conftest import (  # noqa: F401 - fixtures
     FORMULAS,
@@ -118,3 +120,23 @@ def test_too_few_readings(model, monkeypatch):
     monkeypatch.setattr(model_fit, "_same_pictures", lambda pairs: [True] * len(pairs))
     assert isinstance(calibrate(model, monkeypatch, "--limit", "20").exception, CalibrationError)
     assert not (model / "calibration.json").exists()
+
+
+def test_what_was_fitted_is_said(tmp_path, monkeypatch):
+    kind = Kind("print", 60, 0.9, 0.021)
+    calibration = Calibration((0.0, 1.0), (0.0, 1.0), 0.03, 80, kinds=(kind,))
+    fit = model_fit.ModelFit(calibration, 0.85, 0.07, ShareFit(0.6, 0.8, {}), ["a", "b", "c", "d"])
+    monkeypatch.setattr(model_fit, "fit_model", lambda *_, **__: fit)
+    reader = SimpleNamespace(model=SimpleNamespace(path=tmp_path))
+    monkeypatch.setattr("i2l.inference.reader.Reader", lambda _: reader)
+    monkeypatch.setattr("i2l.inference.model_folder.update_model_card", lambda _: None)
+    done = CliRunner().invoke(app, ["calibrate", "model", "--data", "x"])
+    assert done.exit_code == 0, done.output
+    assert "cannot read them: 4 (a, b, c, ...)" in done.output
+    assert "print: 60 readings, 90.0% right; expected calibration error 0.021" in done.output
+    assert "80 readings, 85.0% right; expected calibration error 0.030 (was 0.070)" in done.output
+    assert "boxes hold 60% of attention, IoU 0.80" in done.output
+    fit.left_out.pop()
+    assert "3 (a, b, c)" in CliRunner().invoke(app, ["calibrate", "model", "--data", "x"]).output
+    fit.left_out.clear()
+    assert "Left out" not in CliRunner().invoke(app, ["calibrate", "model", "--data", "x"]).output

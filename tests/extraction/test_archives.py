@@ -125,6 +125,14 @@ def test_links_inside_a_source_are_followed(tmp_path):
     assert [formula.latex for formula in read(tmp_path / "paper.tar")[0]] == ["1", "2"]
 
 
+def test_files_with_holes_are_left_alone(tmp_path, monkeypatch):
+    """They may be of any size and take no room in the archive."""
+    (tmp_path / "paper.tar").write_bytes(tar_bytes({"a.tex": PAPER}))
+    assert len(read(tmp_path / "paper.tar")[0]) > 0
+    monkeypatch.setattr(tarfile.TarInfo, "issparse", lambda _: True)
+    assert read(tmp_path / "paper.tar")[0] == []
+
+
 @pytest.mark.parametrize("limit", ["MAX_MEMBERS", "MAX_FILES"])
 def test_an_archive_of_more_files_than_the_limit_is_a_bomb(tmp_path, monkeypatch, limit):
     monkeypatch.setattr(archives, limit, 3)
@@ -132,6 +140,21 @@ def test_an_archive_of_more_files_than_the_limit_is_a_bomb(tmp_path, monkeypatch
     (tmp_path / "four.tar").write_bytes(tar_bytes(dict.fromkeys(["a.tex", "b.tex", "c.tex", "d.tex"], PAPER)))
     assert read(tmp_path / "three.tar")[1] == set()
     assert read(tmp_path / "four.tar")[1] == {"archive-bomb"}
+
+
+@pytest.mark.parametrize("limit", ["MAX_FILE_BYTES", "MAX_BUNDLE_BYTES"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_files_up_to_the_limit_are_read_and_longer_ones_are_not(tmp_path, monkeypatch, limit, packed):
+    paper, text = tmp_path / "paper", PAPER + b"%" * 20_000
+    if packed:
+        paper.write_bytes(tar_bytes({"a.tex": text}))
+    else:
+        paper.mkdir()
+        (paper / "a.tex").write_bytes(text)
+    monkeypatch.setattr(archives, limit, len(text))
+    assert read(paper)[1] == set()
+    monkeypatch.setattr(archives, limit, len(text) - 1)
+    assert read(paper)[1] == {"too-large"}
 
 
 def test_bombs_and_damage_get_a_verdict(tmp_path, monkeypatch):

@@ -84,6 +84,24 @@ def test_the_habits_of_authors(text, expected):
     assert latex_of(text) == expected
 
 
+def test_macros_and_environments_may_be_defined_by_what_is_defined_later():
+    text = (
+        r"\newcommand{\a}[1]{\be #1=1\ee}\newcommand{\b}{\a{w}}\newcommand{\be}{\x}"
+        r"\newenvironment{one}{\be}{\ee}\newenvironment{two}{\begin{one}}{\end{one}}"
+        r"\newcommand{\x}{\begin{equation}}\newcommand{\ee}{\end{equation}}"
+        r"\a{x}\b\begin{one}y\end{one}\begin{two}z\end{two}"
+    )
+    assert latex_of(text) == ["x=1", "w=1", "y", "z"]
+
+
+def test_what_opens_no_formula_any_more_is_not_written_out():
+    text = (
+        r"\def\be{\[}\newenvironment{one}{\be}{\]}\begin{one}x\end{one}"
+        r"\def\be{b}\renewenvironment{one}{\be}{}\[\be\]\begin{one}y\end{one}"
+    )
+    assert latex_of(text) == ["x", "b"]
+
+
 def test_a_branch_that_does_not_hold_ends_at_its_own_fi():
     switches = r"\newif\ifa\newif\ifb"
     nested = r"\ifa \ifb \[ x \] \else \[ y \] \fi \[ z \] \else \[ u \] \fi \[ v \]"
@@ -103,6 +121,14 @@ def test_what_is_left_out_says_why():
         "macro-never-ends",
     }
     assert [verdict.message for verdict in verdicts if verdict.verdict == "undefined-command"] == [r"\who"]
+
+
+def test_after_twenty_definitions_that_are_cut_off_no_more_are_read():
+    """Each is searched to the end of the document, so a document of nothing else would take for ever."""
+    broken = "".join(rf"\def\x{letter}#1" + "}" for letter in "abcdefghijklmnopqrstuvwxyz")
+    for count, expected in ((20, ["y"]), (21, [])):
+        text = broken[: count * len(r"\def\xa#1}")] + r"\newcommand{\be}{\[}\be y\]"
+        assert latex_of(text) == expected, count
 
 
 def test_after_fifty_formulas_that_never_end_a_document_is_left():

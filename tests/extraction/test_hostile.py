@@ -33,6 +33,7 @@ BOMBS = {
     "verb": r"\verb|" * 30_000,
     "definitions": r"\def\a{" * 20_000,
     "delimited": r"\def\a#1\z{$#1$}" + r"\a x" * 20_000,
+    "later": "".join(rf"\def\a{'b' * i}{{\z}}" for i in range(300)) + r"\def\z{\[}\def\z{x}" * 20_000,
     "conditions": r"\iffalse" * 20_000,
     "groups": r"{\def\a{x}" * 5_000 + r"$\a\a\a$" * 5_000,
     "stars": r"\newcommand\a[9][x]{#9}" + r"\[\a\]" * 1000,
@@ -41,6 +42,7 @@ BOMBS = {
     "nul": "\0" * 1000,
     "backslash": "\\",
     "names": r"\csname" * 1000 + r"\[\csname a\endcsname\]",
+    "named as an environment": r"\expandafter\def\csname begin{b}\endcsname{\[}\begin{b}x\]",
 }
 
 

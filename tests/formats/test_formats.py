@@ -24,10 +24,12 @@ from benchmarks.formats import (
 from i2l.errors import I2LError
 from i2l.formats.convert import TEXT_FORMATS, FormatError, choose_formats, formula_docx, write_formula
 from i2l.formats.layout import in_alphabet
-from i2l.formats.translate import read_layout
+from i2l.formats.omml import _FONT
+from i2l.formats.translate import _SPACES, read_layout
 from i2l.formulas import commands
 from i2l.formulas.lexer import FormulaError
 from tests.formulas.test_properties import formulas
+from tests.kept import assert_text_kept
 
 FOLDER = Path(__file__).parent
 FORMULAS = FOLDER.joinpath("formulas.txt").read_text().splitlines()
@@ -83,6 +85,18 @@ def test_asciimath_is_what_mathjax_read():
         else:
             with pytest.raises(FormatError, match="AsciiMath cannot say"):
                 write_formula(source, "asciimath")
+
+
+@pytest.mark.parametrize("output", ["mathml", "omml", "typst", "unicode"])
+def test_what_programs_were_seen_to_show_is_what_is_written(output):
+    """Word, browsers and Typst were shown these; also what no reader of ours looks at may matter."""
+    lines = []
+    for source in FORMULAS:
+        try:
+            lines.append(write_formula(source, output).replace("\n", "\\n").replace(_FONT, "~"))
+        except FormatError as error:
+            lines.append(f"refused: {error.construct}")
+    assert_text_kept(output, lines)
 
 
 @given(formulas)
@@ -309,3 +323,14 @@ def test_libreoffice_opens_the_document():
     assert len(found) == len(said)
     (shown, *_) = open_in_libreoffice(formula_docx(r"(a+b)^{2} = \frac{1}{\sqrt{x}}"))[0][0]
     assert readers.form_of_mathml(shown) == expected(read_layout(r"(a+b)^{2} = \frac{1}{\sqrt{x}}"), "typst")
+
+
+def test_spaces_are_as_wide_as_tex_has_them():
+    eighteenths = {
+        r"\,": 3, r"\:": 4, r"\;": 5, r"\thickspace": 5, r"\enspace": 9, r"\quad": 18, r"\qquad": 36,
+        r"\!": -3, r"\negmedspace": -4, r"\negthickspace": -5,
+    }  # fmt: skip
+    assert {name: pytest.approx(18 * _SPACES[name]) for name in eighteenths} == eighteenths
+    assert {_SPACES[name] for name in _SPACES.keys() - eighteenths} == {
+        1 / 3
+    }  # between words, in Computer Modern

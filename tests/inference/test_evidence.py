@@ -109,3 +109,11 @@ def test_other_tokens_leave_a_formula_that_draws_something_else():
 def test_what_is_no_formula_has_no_others():
     step = [("}", 0.5), ("a", 0.4)]
     assert token_alternatives(hypothesis(step, [("a", 0.5), ("b", 0.4)]), VOCABULARY) == ((), ())
+
+
+@pytest.mark.parametrize(("other", "lead"), [(-2.1, 0.0), (-2.6, 0.0), (-3.0, 0.4), (-99.0, MAX_LEAD)])
+def test_the_lead_is_that_over_the_next_reading(other, lead):
+    evidence = gather_evidence(
+        np.log([0.5, 0.9]), log_prob=-2.6, others=[other, -99.5], agreement=1.0, unread=0.0, finished=True
+    )
+    assert evidence.lead == pytest.approx(lead)

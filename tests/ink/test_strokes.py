@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from i2l.ink import strokes
 from i2l.ink.strokes import (
     MAX_POINTS,
     Ink,
@@ -210,6 +211,28 @@ HOSTILE = {
     "ragged columns": (b'{"x": [[1]], "y": []}', "same length"),
     "null": (b"null", "list of lists"),
 }
+
+
+@pytest.mark.parametrize(
+    ("limit", "largest", "content"),
+    [
+        ("MAX_STROKES", 3, b"[[[1, 1]], [[2, 1]], [[3, 1]]]"),
+        ("MAX_STROKES", 3, b"<ink><trace>1 1</trace><trace>2 1</trace><trace>3 1</trace></ink>"),
+        ("MAX_POINTS", 4, b"[[[1, 1], [2, 1]], [[3, 1], [4, 1]]]"),
+        ("MAX_POINTS", 4, b"<ink><trace>1 1, 2 1</trace><trace>3 1, 4 1</trace></ink>"),
+        ("MAX_DEPTH", 3, b"<ink><traceGroup><trace>1 1</trace></traceGroup></ink>"),
+        ("MAX_ELEMENTS", 3, b"<ink><trace>1 1</trace><trace>2 1</trace></ink>"),
+        ("MAX_VALUE", 20.0, b"[[[1, 20]]]"),
+        ("MAX_VALUE", 20.0, b"<ink><trace>-20 1</trace></ink>"),
+        ("MAX_FILE_BYTES", 11, b"[[[1, 20]]]"),
+    ],
+)
+def test_ink_up_to_a_limit_is_read_and_more_is_not(monkeypatch, limit, largest, content):
+    monkeypatch.setattr(strokes, limit, largest)
+    assert read_ink(content).strokes
+    monkeypatch.setattr(strokes, limit, largest - 1)
+    with pytest.raises(InkError):
+        read_ink(content)
 
 
 @pytest.mark.parametrize("kind", HOSTILE)

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -36,7 +37,15 @@ from i2l.pages.find import (
     reading_order,
     reduce_page,
 )
-from i2l.pages.output import PageTask, _save_picture, plan_documents, print_pages, read_tasks, tasks_of
+from i2l.pages.output import (
+    PageTask,
+    _claim,
+    _save_picture,
+    plan_documents,
+    print_pages,
+    read_tasks,
+    tasks_of,
+)
 from i2l.pages.reader import PageFormula, PageReader, PageReading, _quarter_turn, choose_pages, straighten
 
 needs_tex = pytest.mark.tex
@@ -515,6 +524,27 @@ def test_a_seed_writes_the_same_documents_in_every_version(story):
         look = draw_look(source, ["article", "amsart", "beamer"])
         texts += [repr(look), compose_document(story, 0, look, source)[0].partition(r"\begin{document}")[2]]
     assert hashlib.sha256("".join(texts).encode()).hexdigest()[:16] == "6fc67465e91f40c8"
+
+
+def test_pages_that_were_read_are_kept_for_the_same_file_and_settings_only(tmp_path):
+    page = tmp_path / "00001.json"
+    for about, kept in (({"beam": 5}, False), ({"beam": 5}, True), ({"beam": 1}, False), ({"beam": 1}, True)):
+        page.write_text("{}")
+        _claim(tmp_path, about)
+        assert page.exists() == kept, about
+
+
+def test_a_document_has_a_size_that_its_class_knows(story):
+    sizes = {"article": {10, 11, 12}, "extarticle": {9}, "amsart": {8, 9, 10, 11, 12}}
+    found = set()
+    for seed in range(60):
+        source = random.Random(seed)
+        look = draw_look(source, ["article", "amsart"])
+        text = compose_document(story, 0, look, source)[0]
+        size, name = re.match(r"\\documentclass\[(\d+)pt[^]]*\]\{(\w+)\}", text).groups()
+        assert int(size) in sizes[name], (size, name)
+        found.add(name)
+    assert "extarticle" in found
 
 
 def test_a_formula_is_found_without_torch_and_tex(tmp_path):

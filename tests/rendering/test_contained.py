@@ -186,3 +186,15 @@ def test_attacks_in_a_file_end_neither_render_nor_build(outside, tmp_path, monke
     assert leaks == []
     written = [path for path in tmp_path.rglob("*") if path.is_file() and path != lines]
     assert not [path for path in written if tells_secret(path.read_bytes())]
+
+
+@pytest.mark.parametrize(("lines", "killed"), [(900, False), (1_150, True)])
+def test_a_file_may_grow_to_its_limit_and_no_further(lines, killed):
+    line = "x" * 1_023
+    source = (
+        r"\documentclass{article}\begin{document}\newwrite\w\immediate\openout\w=a.txt \newcount\n\n="
+        rf"{lines} \loop\ifnum\n>0 \immediate\write\w{{{line}}}\advance\n-1 \repeat x\end{{document}}"
+    )
+    done = run_pdflatex(source, trusted=True, max_file_bytes=1 << 20)
+    assert done.killed == killed
+    assert bool(done.pdf) != killed

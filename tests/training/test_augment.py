@@ -4,6 +4,7 @@ import torch
 
 from i2l.model.network import Window
 from i2l.training.augment import Augmentation, View, cover_cells, gather_view
+from tests.kept import assert_kept, outline
 
 CANVAS = (18, 42)
 AREA = Window(height_px=16, width_px=40, top_px=0, left_px=0)
@@ -155,3 +156,23 @@ def test_bends_are_small_and_smooth():
     assert 0.5 < moved.abs().max() < 4
     assert moved.abs().median() < 0.8
     assert moved.diff(dim=1).abs().max() < 0.6
+
+
+def test_a_seed_changes_images_as_it_did():
+    """A training can be told and compared by its settings and its seed."""
+    rows, columns = np.mgrid[:9, :25]
+    image = ((rows * 37 + columns * columns * 11) % 256).astype(np.uint8)
+    measured = {}
+    for name, changes in {
+        "place and scale": {"shift_px": 2, "zoom": 0.3, "zoom_symbol": 0.6},
+        "turned": {"turn": 0.1, "slant": 0.2, "stretch": 0.3},
+        "bent": {"bend_px": 1.5, "zoom": 0.1},
+        "blurred and bold": {"blur_px": 1.2, "weight": 0.5},
+    }.items():
+        for num_tokens in (1, 4, 20):
+            torch.manual_seed(3)
+            view = gather(image, count=4, num_tokens=num_tokens, **changes)
+            for number, pixels in enumerate(view.pixels.numpy()):
+                place = [float(part[number]) for part in (view.top, view.left, view.zoom)]
+                measured[f"{name}, {num_tokens} tokens, {number}"] = [*place, *outline(255 - pixels)]
+    assert_kept("augmented", measured, relative=0.01)

@@ -2,6 +2,7 @@ import json
 import re
 import signal
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -285,3 +286,12 @@ def test_profile_shows_phases(tmp_path, dataset, capsys):
     for phase in ("images/s", "gather", "forward", "backward", "update", "aten::"):
         assert phase in shown
     assert not (tmp_path / "run").exists()
+
+
+def test_what_is_no_training_does_not_count_for_its_speed():
+    paused = []
+    running = SimpleNamespace(_recent=SimpleNamespace(pause=paused.append))
+    with loop.Loop._paused(running):
+        time.sleep(0.05)
+    assert len(paused) == 1
+    assert 0.05 <= paused[0] < 30

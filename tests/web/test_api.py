@@ -12,7 +12,9 @@ from PIL import Image
 from pydantic import ValidationError
 
 from i2l.inference.reader import Reader
-from i2l.web.routes import PAGE
+from i2l.web.app import create_app
+from i2l.web.batching import Metrics
+from i2l.web.routes import PAGE, ServeOptions
 from i2l.web.schemas import PageOptions
 from tests.images.hostile import png as png_by_hand
 from tests.web.conftest import png
@@ -305,6 +307,33 @@ def test_the_description_has_examples(client):
     assert schema["components"]["schemas"]["ReadingModel"]["examples"]
     assert schema["components"]["schemas"]["ProblemModel"]["examples"]
     assert client.get("/docs").text.startswith("<!doctype html>")
+
+
+def test_every_status_that_a_request_may_end_in_is_described():
+    """All may be refused, all that take a body may be sent a bad one, and what is read may find no reader."""
+    operations = {
+        (path, method): {int(status) for status in operation["responses"]}
+        for path, operations in create_app(ServeOptions()).openapi()["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert len(operations) > 8
+    for (path, method), statuses in operations.items():
+        wanted = {200}
+        if path.startswith("/api/"):
+            wanted |= {401, 403, 421}
+        if method == "post":
+            wanted |= {400, 408, 413, 422}
+        if method == "post" and path not in ("/api/convert", "/api/latex"):
+            wanted |= {415, 500, 503, 504}
+        assert wanted <= statuses, path
+
+
+def test_the_largest_batch_is_counted_below_the_last_limit():
+    metrics, largest = Metrics(), ServeOptions().max_batch
+    metrics.batch_size.observe(largest)
+    buckets = dict(re.findall(r'i2l_batch_size_bucket\{le="([^"]+)"\} (\S+)', metrics.render().decode()))
+    assert buckets[f"{largest:.1f}"] == "1.0"
+    assert list(buckets)[-2:] == [f"{largest:.1f}", "+Inf"]
 
 
 def test_headers(client):

@@ -2,21 +2,24 @@
 
 import asyncio
 import logging
+import re
 import subprocess
 import sys
 import time
 
 import httpx2
 import pytest
+from fastapi import Request
 
 from i2l.errors import I2LError
 from i2l.images.open import ImageError
 from i2l.images.prepare import ImageTooLargeError
-from i2l.web import routes, worker, workers
+from i2l.web import routes, schemas, worker, workers
 from i2l.web.answers import describe_failure
-from i2l.web.app import create_app
+from i2l.web.app import create_app, run_server
 from i2l.web.routes import ServeOptions
 from i2l.web.security import LOOPBACK, ProblemError, check_token, require_usable_token
+from i2l.web.uploads import declared_bytes
 from i2l.web.worker import ReadingDesk
 
 TOKEN = "secret"
@@ -217,3 +220,50 @@ def test_a_formula_that_is_too_large_is_an_image_error_and_413(monkeypatch):
     assert failure == {"kind": "too-large", "detail": "The formula is too large."}
     assert ProblemError(failure["kind"], "").status == 413
     assert describe_failure(I2LError("no"))["kind"] == "not-a-formula"
+
+
+@pytest.mark.parametrize(("kind", "longest"), [("image/png", 3_000), ("application/json", 4_000)])
+def test_what_goes_around_a_file_may_be_64_kibibytes(kind, longest):
+    def declared(length):
+        headers = [(b"content-type", kind.encode()), (b"content-length", str(length).encode())]
+        return declared_bytes(Request({"type": "http", "headers": headers}), max_bytes=3_000)
+
+    assert declared(longest + 65_536) == longest + 65_536
+    with pytest.raises(ProblemError):
+        declared(longest + 65_537)
+
+
+@pytest.mark.parametrize(
+    ("token", "browser", "opened"),
+    [(None, True, ""), ("a+b?c", True, "/#token=a%2Bb%3Fc"), (None, False, None)],
+)
+def test_the_browser_is_shown_the_page_with_its_token(monkeypatch, capsys, token, browser, opened):
+    async def nothing(*_, **__):
+        pass
+
+    shown = []
+    monkeypatch.setattr("i2l.web.batching.Batcher.start", nothing)
+    monkeypatch.setattr("uvicorn.Server.serve", nothing)
+    monkeypatch.setattr("webbrowser.open", shown.append)
+    run_server(ServeOptions(token=token), host="127.0.0.1", port=0, open_browser=browser)
+    (address,) = re.findall(r"reads at (http://127\.0\.0\.1:\d+) ", capsys.readouterr().out)
+    assert shown == ([] if opened is None else [address + opened])
+
+
+def test_examples_of_the_description_are_answers_that_could_be_given():
+    def numbers(value):
+        for name, part in value.items() if isinstance(value, dict) else ():
+            yield from ([part] if name in ("probability", "confidence", "unread") else numbers(part))
+        for part in value if isinstance(value, list) else ():
+            yield from numbers(part)
+
+    (example,) = schemas.ReadingModel.model_config["json_schema_extra"]["examples"]
+    answer = schemas.ReadingModel.model_validate(example)
+    assert all(0 <= number <= 1 for number in numbers(example))
+    assert (answer.image_width, answer.image_height) == tuple(answer.size)
+    left, top, right, bottom = answer.ink
+    assert 0 <= left < right <= answer.image_width
+    assert 0 <= top < bottom <= answer.image_height
+    for token in answer.tokens:
+        assert left <= token.box[0] < token.box[2] <= right
+        assert top <= token.box[1] < token.box[3] <= bottom

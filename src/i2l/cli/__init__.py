@@ -74,9 +74,10 @@ def main() -> None:
         app()
     except I2LError as error:
         _fail(str(error))
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(141)
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # nobody reads on, which Typer ends with 1
+            sys.exit(141)
+        raise
     except OSError as error:
         if error.filename is None:
             raise

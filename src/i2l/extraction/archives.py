@@ -412,7 +412,7 @@ def _open_members(bundle: Bundle, data: bytes, kind: str, depth: int) -> Iterato
             nested = name.lower().endswith((".gz", ".tar", ".tgz", ".xz", ".bz2", ".zip"))
             if not nested and not is_source_name(name):
                 continue
-            if length > MAX_FILE_BYTES or size > MAX_BUNDLE_BYTES:
+            if length > MAX_FILE_BYTES or size + length > MAX_BUNDLE_BYTES:
                 bundle.verdicts.append(Verdict(bundle.label(name), TOO_LARGE))
                 continue
             content = _read_bounded(file, MAX_FILE_BYTES)

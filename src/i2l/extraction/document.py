@@ -341,8 +341,11 @@ class DocumentReader:
         self.root_folder = posixpath.dirname(root)
         self.definitions = dict(definitions or {})
         self.environments: dict[str, tuple[Macro, Macro]] = {}
-        self.openers: set[str] = set()
-        self.openers = {name[1:] for name, macro in self.definitions.items() if self._opens(macro)}
+        # Macros stand here by their names, and environments as `_begin` writes them.
+        self.openers: set[str] = set()  # must be written out to find formulas
+        self.users: dict[str, set[str]] = {}  # of each, those that have it in their text
+        for name in self.definitions:
+            self._note_opener(name)
         self.flags = {"pdf": True, "true": True, "false": False}
         self.switches: dict[str, tuple[str, bool]] = {}
         self.conditions: list[bool | None] = []  # those that are open; None: it may hold or not
@@ -367,7 +370,7 @@ class DocumentReader:
             if name is not None:
                 if name in _ACTIONS:
                     went_on = _ACTIONS[name](self, frame, match.start(), match.end(), name)
-                elif name in self.openers:
+                elif "\\" + name in self.openers:
                     went_on = self._call(frame, match.start(), match.end(), self.definitions["\\" + name])
                 elif name[:2] == "if":
                     went_on = self._condition(frame, match.start(), match.end(), name)
@@ -375,7 +378,7 @@ class DocumentReader:
                     went_on = self._switch(frame, match.start(), match.end(), name)
                 else:
                     continue
-            elif environment in self.environments:
+            elif environment is not None and _begin(environment) in self.openers:
                 macro = self.environments[environment][edge == "end"]
                 went_on = self._call(frame, match.start(), match.end(), macro)
             elif environment == "document" and not frame.silent:
@@ -475,19 +478,40 @@ class DocumentReader:
         self._leave(frame, start, found.end)
         found = _spell_environments(found)
         if found.closing is not None and found.macro is not None:
-            if self._opens(found.macro) or self._opens(found.closing):
-                self.environments[found.name] = (found.macro, found.closing)
+            self.environments[found.name] = (found.macro, found.closing)
+            self._note_opener(_begin(found.name))
             return True
         if found.weak and found.name in self.definitions:
             return True
         add_definition(self.definitions, found)
         self.document.events.append(Event(self.length, found))
-        macro = self.definitions.get(found.name)
-        if macro is not None and self._opens(macro):
-            self.openers.add(found.name[1:])
-        else:
-            self.openers.discard(found.name[1:])
+        self._note_opener(found.name)
         return True
+
+    def _note_opener(self, defined: str) -> None:
+        """Note whether what was just defined must be written out, and so what used it before it was."""
+        for text in self._mentioned(defined):
+            self.users.setdefault(text, set()).add(defined)
+        self.openers.discard(defined)
+        waiting = [defined]
+        while waiting:
+            name = waiting.pop()
+            if name not in self.openers and any(map(self._opens, self._macros(name))):
+                self.openers.add(name)
+                waiting += self.users.pop(name, ())
+
+    def _macros(self, name: str) -> tuple[Macro, ...]:
+        """Give the macro of a name, or the two of an environment; none where TeX's own meaning counts."""
+        if environment := _ENVIRONMENT_EDGE.fullmatch(name):
+            return self.environments.get(environment[1], ())
+        return (self.definitions[name],) if name in self.definitions else ()
+
+    def _mentioned(self, name: str) -> set[str]:
+        """Give the macros and the environments that the text of a macro or of an environment has."""
+        macros = self._macros(name)
+        environments = _ENVIRONMENT_EDGE.findall("".join(text for macro in macros for text in macro.body))
+        commands = {text for macro in macros for text in macro.body if text[0] == "\\"}
+        return commands.union(map(_begin, environments))
 
     def _opens(self, macro: Macro) -> bool:
         """Tell whether a macro must be written out to find formulas: it opens, closes or swallows some."""
@@ -496,14 +520,10 @@ class DocumentReader:
         depth = 0
         for text in macro.body:
             depth += (text == "{") - (text == "}")
-            if (
-                text in (r"\[", r"\]")
-                or (depth == 0 and text in ("$", r"\(", r"\)"))
-                or text[1:] in self.openers
-            ):
+            if text in (r"\[", r"\]") or (depth == 0 and text in ("$", r"\(", r"\)")) or text in self.openers:
                 return True
         named = _ENVIRONMENT_EDGE.findall("".join(macro.body))
-        if any(is_math(name) or name in self.environments for name in named):
+        if any(is_math(name) or _begin(name) in self.openers for name in named):
             return True
         taken = [index for index, each in enumerate(macro.parameters, 1) if each.kind == "m"]
         return bool(taken) and not any(text[0] == "#" for text in macro.body)
@@ -603,6 +623,10 @@ class DocumentReader:
 
     def _end_input(self, frame: _Frame, start: int, _: int, __: str) -> bool:
         return self._leave(frame, start, len(frame.text))
+
+
+def _begin(environment: str) -> str:
+    return rf"\begin{{{environment}}}"
 
 
 def _parents(folder: str) -> list[str]:

@@ -84,7 +84,7 @@ def _formulas(
     for found in find_formulas(document.text):
         start = found if isinstance(found, int) else found.start
         if isinstance(found, int):
-            file, first, _ = document.locate(found, found + 1)
+            file, first, _ = document.locate(found, found)
             yield Verdict(bundle.label(file), UNCLOSED, document.text[found : found + 40], (first, first))
             continue
         body = document.text[found.body_start : found.body_end]
