@@ -19,9 +19,9 @@ from PIL import Image
 
 from benchmarks.pages import match, moved, overlap
 from i2l.cli.read import _PAGE_UNREAD, _page_hint
+from i2l.config import ReadingOptions
 from i2l.errors import I2LError
 from i2l.files import find_damage
-from i2l.inference.options import ReadingOptions
 from i2l.pages import document
 from i2l.pages.corpus import compose_document, draw_look
 from i2l.pages.document import MAX_PAGES, PageError, PageFile
@@ -525,8 +525,8 @@ def test_a_formula_is_found_without_torch_and_tex(tmp_path):
 @needs_tex
 @pytest.mark.slow
 def test_the_detector_learns_goes_on_and_is_exported(story, marked, tmp_path, capsys):
-    from i2l.pages.corpus import write_pages
     from i2l.pages.find import Detector
+    from i2l.pages.marked import write_pages
     from i2l.pages.train import CHECKPOINT, export, train
 
     write_pages(iter([marked] * 2), tmp_path / "pages", 2)
