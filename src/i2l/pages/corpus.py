@@ -430,7 +430,8 @@ class _Writer:
 
     def _inline(self, formula: int) -> str:
         push, pop = self._mark(formula)
-        return f"{push}${self._story.formulas[formula][1]}${pop.strip()}{{}}"
+        # Where a line begins, TeX first sets the label of an item or a heading: these are not marked.
+        return rf"\leavevmode{push}${self._story.formulas[formula][1]}${pop.strip()}{{}}"
 
     def _display(self, formula: int) -> str:
         environment, latex = self._story.formulas[formula]

@@ -414,25 +414,34 @@ _MATH_FONTS: Final = re.compile(
     re.IGNORECASE,
 )
 _LEANING_FONTS: Final = re.compile(r"Ital|Obliq|Slant|CMTI|CMSL|SL\d|-It\b", re.IGNORECASE)
-_BOLD_FONTS: Final = re.compile(r"Bold|CMBX|LMRoman\d+-Bold|Black|-Bd", re.IGNORECASE)
+_BOLD_FONTS: Final = re.compile(r"Bold|CMBX|CMB\d|CMSSBX|Medi(?:um)?\b|Black|-Bd", re.IGNORECASE)
+_LEANING_FLAG: Final = 1 << 6  # of a font in a PDF
 _FONT_NAME_BYTES: Final = 128
 # Beside a letter of a formula these belong to it too, though they are set in the font of the text.
 _SIGNS: Final = frozenset("0123456789()[]{}=+-<>|/!'\u2032\u2212\u00b1\u00d7\u00b7\u2264\u2265")
 _PAUSES: Final = frozenset(",;:.")
+_ACCENTS: Final = frozenset("\u00af\u02c6\u02c7\u02c9\u02d8\u02d9\u02da\u02dc\u00a8\u00b4\u20d7^~")
 _FUNCTIONS: Final = re.compile(
     "(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|log|ln|lim|max|min|sup|inf|exp|det|dim|ker|deg|gcd|Pr|mod|[Tt]r|rank|Re|Im|im|id|arg|sgn|"
-    "ord|span|coker|Hom|Aut|End|Gal|Spec|Stab|Res|diag|curl|div|grad|vol|supp|lcm|char|erf"
+    "ord|span|coker|[Hh]om|Aut|End|Gal|Spec|Stab|Res|diag|curl|div|grad|vol|supp|lcm|char|erf"
 )
-_WORD_GAP: Final = 0.5  # of the height of the type: wider gaps end a formula
+_SHORT_WORDS: Final = frozenset(
+    "a A I O an as at be by do eg et al go he ie if in is it me my no of on or so to up us we An As At By If In It No "
+    "On Or So To We".split()
+)
+_NO_LETTERS: Final = re.compile(r"i\.e|e\.g|[\u2019'][st]")
+_WORD_GAP: Final = 0.75  # of the height of the type: wider gaps end a formula
+_BESIDE_GAP: Final = 0.4  # between a formula and a digit or a bracket that goes with it
 _LETTER_GAP: Final = 0.12  # between letters of one word
-_SIGN_GAP: Final = 0.9  # on either side of a sign, which a formula neither begins nor ends with
+_SIGN_GAP: Final = 1.1  # on either side of a sign, which a formula neither begins nor ends with
 _SCRIPT_SIZE: Final = 0.85  # of the type beside it, at most
+_TOUCHING_GAP: Final = 0.15  # between a name and its bracket
 _NAME_GAP: Final = 0.25  # between a letter and what it belongs to
 _FUNCTION_GAP: Final = 0.32  # between the name of a function and what it belongs to
 _PAUSE_GAP: Final = 0.33  # after a comma within a formula
-_COLON_GAP: Final = 0.6  # after a colon, as in f: X -> Y
+_COLON_GAP: Final = 0.9  # after a colon, as in f: X -> Y
 _MAX_PAUSES: Final = 12  # glyphs between two parts of one formula
-_BULLETS: Final = frozenset("\u2022\u25e6\u25aa\u2013")
+_BULLETS: Final = frozenset("\u2022\u2023\u25a0\u25a1\u25aa\u25b6\u25b7\u25b8\u25cb\u25e6\u2013")
 _NUMBER: Final = re.compile(r"(?:[A-Z]\.?)?\d{1,3}(?:[.\-]\d{1,3}){0,3}[a-z]?'?")
 _NUMBER_GAP: Final = 1.5  # around an equation number
 _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
@@ -498,6 +507,7 @@ def _read_glyphs(page: Any, size_px: tuple[int, int]) -> list[_Glyph]:  # noqa: 
                 mathematical, bold, leaning = (
                     bool(fonts.search(plain)) for fonts in (_MATH_FONTS, _BOLD_FONTS, _LEANING_FONTS)
                 )
+                leaning = leaning or bool(flags.value & _LEANING_FLAG)
                 known[name] = mathematical, bold, leaning and not mathematical
             x0, y0 = on_picture(left.value, top.value)
             x1, y1 = on_picture(right.value, bottom.value)
@@ -507,17 +517,24 @@ def _read_glyphs(page: Any, size_px: tuple[int, int]) -> list[_Glyph]:  # noqa: 
             if 0xD800 <= code < 0xE000:  # half of a letter that Unicode has for formulas
                 said = "x"
             size = raw.FPDFText_GetFontSize(text, index) * scale
-            glyphs.append(_Glyph(said, max(size, 1.0), box, *known[name]))
+            mathematical, bold, leaning = known[name]
+            mathematical = mathematical or _is_sign_of_formulas(said)
+            glyphs.append(_Glyph(said, max(size, 1.0), box, mathematical, bold, leaning))
     finally:
         raw.FPDFText_ClosePage(text)
     return glyphs
+
+
+def _is_sign_of_formulas(said: str) -> bool:
+    """Tell what stands in formulas only, whatever its font is: a Greek letter, or a sign that no word has."""
+    return said > "\x7f" and ("\u0391" <= said <= "\u03f5" or unicodedata.category(said) == "Sm")
 
 
 def _with_leaning_letters(glyphs: list[_Glyph]) -> list[_Glyph]:
     """Count italic letters that stand alone as those of formulas, where these have no italics of their own.
 
     So it is with Times, Utopia and others, whose italics serve for words and for formulas. Letters of an
-    italic phrase are told by their neighbours; in italic paragraphs only letters with scripts count.
+    italic phrase are told by their neighbours: there only those that are no words count.
     """
     words: list[tuple[int, int]] = []  # runs of italic letters of one word
     for index, glyph in enumerate(glyphs):
@@ -531,12 +548,18 @@ def _with_leaning_letters(glyphs: list[_Glyph]) -> list[_Glyph]:
     chosen: list[int] = []
     for start, end in words:
         sizes = [glyph.size_px for glyph in glyphs[start : end + 1]]  # a script may follow that is no letter
-        scripts = min(sizes) < _SCRIPT_SIZE * max(sizes)
+        large = sum(size >= _SCRIPT_SIZE * max(sizes) for size in sizes[: end - start])
         in_phrase = lengths.get(start - 1, 0) > 2 or lengths.get(end, 0) > 2
-        if scripts or (end - start <= 2 and not in_phrase):
+        word = "".join(glyph.text for glyph in glyphs[start:end])
+        scripts = large <= 2 and min(sizes) < _SCRIPT_SIZE * sizes[0]
+        around = "".join(glyph.text for glyph in glyphs[max(0, start - 2) : end + 2])
+        if _NO_LETTERS.search(around):
+            continue
+        alone = len(word) == 1 and not in_phrase
+        if scripts or alone or (word not in _SHORT_WORDS and len(word) <= (1 if in_phrase else 2)):
             chosen += range(start, end)
-    own = sum(glyph.mathematical and glyph.text.isalpha() and glyph.text < "\x7f" for glyph in glyphs)
-    if own >= len(chosen):
+    own = sum(glyph.mathematical and "a" <= glyph.text <= "z" for glyph in glyphs)
+    if own > sum("a" <= glyphs[index].text <= "z" for index in chosen):
         return glyphs
     marked = list(glyphs)
     for index in chosen:
@@ -548,21 +571,28 @@ def _runs(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
     """Find runs of glyphs that are formulas: letters in their fonts, with signs and digits beside them."""
     taken = [glyph.mathematical for glyph in glyphs]
     _take_words(glyphs, taken)
+    scripts: set[int] = set()  # in the font of the text
     for order in (range(1, len(glyphs)), range(len(glyphs) - 2, -1, -1)):
         step = 1 if order.step > 0 else -1
         for index in order:
             beside, glyph = index - step, glyphs[index]
             if taken[index] or not taken[beside]:
                 continue
-            if glyph.text and glyph.text in _SIGNS:
-                taken[index] = _are_neighbours(glyphs, index, beside, _gap(glyphs, index, beside))
-            elif step > 0 and glyph.size_px < _SCRIPT_SIZE * glyphs[beside].size_px:
+            if glyph.text in _ACCENTS and _overlap(glyph, glyphs[beside]):
+                taken[index] = True
+            elif glyph.text and glyph.text in _SIGNS:
+                taken[index] = _are_neighbours(glyphs, index, beside, _gap(glyphs, index, beside, _BESIDE_GAP))
+            elif step > 0 and (
+                glyph.size_px < _SCRIPT_SIZE * glyphs[beside].size_px
+                or (beside in scripts and glyph.size_px == glyphs[beside].size_px)
+            ):
                 taken[index] = _are_neighbours(glyphs, index, beside, _LETTER_GAP)
+                scripts.add(index)
     _take_pauses(glyphs, taken)
     run: list[_Glyph] = []
     for index, glyph in enumerate(glyphs):
         if run and not (
-            taken[index] and _are_neighbours(glyphs, index - 1, index, _gap(glyphs, index - 1, index))
+            taken[index] and _are_neighbours(glyphs, index - 1, index, _gap(glyphs, index - 1, index, _WORD_GAP))
         ):
             yield from _trimmed(run)
             run = []
@@ -582,22 +612,28 @@ def _take_pauses(glyphs: list[_Glyph], taken: list[bool]) -> None:
         if 0 <= last < index - 1:
             stretch = range(last, index)
             narrow = all(
-                _are_neighbours(glyphs, place, place + 1, _pause_gap(glyphs[place])) for place in stretch
+                _are_neighbours(glyphs, place, place + 1, _pause_gap(glyphs, place)) for place in stretch
             )
             if narrow and index - last <= _MAX_PAUSES:
                 taken[last:index] = [True] * (index - last)
         last = index
 
 
-def _pause_gap(glyph: _Glyph) -> float:
-    return _COLON_GAP if glyph.text == ":" else _PAUSE_GAP
+def _pause_gap(glyphs: list[_Glyph], place: int) -> float:
+    return _COLON_GAP if ":" in (glyphs[place].text, glyphs[place + 1].text) else _PAUSE_GAP
 
 
-def _gap(glyphs: list[_Glyph], first: int, second: int) -> float:
+def _overlap(accent: _Glyph, letter: _Glyph) -> bool:
+    """Tell whether an accent stands over a letter, or a letter under one."""
+    common = min(accent.box[2], letter.box[2]) - max(accent.box[0], letter.box[0])
+    return 2 * common > min(accent.box[2] - accent.box[0], letter.box[2] - letter.box[0])
+
+
+def _gap(glyphs: list[_Glyph], first: int, second: int, most: float) -> float:
     """Return how wide a gap between two glyphs of one formula may be: around signs TeX stretches it."""
     if ":" in (glyphs[first].text, glyphs[second].text):
         return _COLON_GAP
-    return _SIGN_GAP if glyphs[first].sign or glyphs[second].sign else _WORD_GAP
+    return _SIGN_GAP if glyphs[first].sign or glyphs[second].sign else most
 
 
 def _numbers(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
@@ -624,34 +660,59 @@ def _are_neighbours(glyphs: list[_Glyph], first: int, second: int, most: float) 
     size = max(glyphs[first].size_px, glyphs[second].size_px)
     gap = max(a[0], b[0]) - min(a[2], b[2])
     rise = max(a[1], b[1]) - min(a[3], b[3])
-    return gap <= most * size and rise <= 0.5 * size and abs(a[1] + a[3] - b[1] - b[3]) < 2.2 * size
+    return gap <= most * size and rise <= 0.7 * size and abs(a[1] + a[3] - b[1] - b[3]) < 2.2 * size
 
 
 def _take_words(glyphs: list[_Glyph], taken: list[bool]) -> None:
     """Count as part of formulas what stands in the font of the text, but is no word of it.
 
-    That is a name such as sin right beside a letter of a formula, a single letter beside one, and a single
-    bold letter among others that are not bold, as vectors are set.
+    That is a name such as sin right beside a letter of a formula, a single letter beside one, any name right
+    before a bracket or a script of a formula, and a single bold letter that is not part of a bold phrase, as
+    vectors are set.
     """
-    start = 0
-    while start < len(glyphs):
-        end = start
-        while end < len(glyphs) and glyphs[end].text.isalpha() and not glyphs[end].mathematical:
-            if end > start and not _are_neighbours(glyphs, end - 1, end, _LETTER_GAP):
-                break
-            end += 1
-        if end > start:
-            word = "".join(glyph.text for glyph in glyphs[start:end])
-            most = _FUNCTION_GAP if _FUNCTIONS.fullmatch(word) else _NAME_GAP
-            before = start > 0 and taken[start - 1] and _are_neighbours(glyphs, start - 1, start, most)
-            after = end < len(glyphs) and (taken[end] or glyphs[end].text == "(")
-            after = after and _are_neighbours(glyphs, end - 1, end, most)
-            single = end - start == 1
-            around = [glyph.bold for glyph in (*glyphs[max(0, start - 2) : start], *glyphs[end : end + 2])]
-            vector = single and glyphs[start].bold and not any(around)
-            if vector or ((before or after) and (single or _FUNCTIONS.fullmatch(word))):
-                taken[start:end] = [True] * (end - start)
-        start = max(end, start + 1)
+    words = _words(glyphs)
+    for place, (start, end) in enumerate(words):
+        word = "".join(glyph.text for glyph in glyphs[start:end])
+        named = bool(_FUNCTIONS.fullmatch(word))
+        most = _FUNCTION_GAP if named else _NAME_GAP
+        before = start > 0 and taken[start - 1] and _are_neighbours(glyphs, start - 1, start, most)
+        after = end < len(glyphs) and (taken[end] or glyphs[end].text == "(")
+        after = after and _are_neighbours(glyphs, end - 1, end, most)
+        single = end - start == 1
+        vector = single and glyphs[start].bold and not _in_bold_phrase(glyphs, words, place)
+        if vector or ((before or after) and (single or named)) or _is_applied(glyphs, end, taken):
+            taken[start:end] = [True] * (end - start)
+
+
+def _words(glyphs: list[_Glyph]) -> list[tuple[int, int]]:
+    """Return where words begin and end: letters of the fonts of text, side by side."""
+    words: list[tuple[int, int]] = []
+    for index, glyph in enumerate(glyphs):
+        if not glyph.text.isalpha() or glyph.mathematical:
+            continue
+        if words and words[-1][1] == index and _are_neighbours(glyphs, index - 1, index, _LETTER_GAP):
+            words[-1] = words[-1][0], index + 1
+        else:
+            words.append((index, index + 1))
+    return words
+
+
+def _in_bold_phrase(glyphs: list[_Glyph], words: list[tuple[int, int]], place: int) -> bool:
+    """Tell whether the word before or after a letter is a bold one too."""
+    for start, end in (*words[max(0, place - 1) : place], *words[place + 1 : place + 2]):
+        near = min(abs(start - words[place][1]), abs(words[place][0] - end)) <= 1
+        if near and end - start > 1 and glyphs[start].bold:
+            return True
+    return False
+
+
+def _is_applied(glyphs: list[_Glyph], end: int, taken: list[bool]) -> bool:
+    """Tell whether right after a word there is a bracket with a formula in it, or a script: no text has that."""
+    if end + 1 >= len(glyphs) or not _are_neighbours(glyphs, end - 1, end, _TOUCHING_GAP):
+        return False
+    if glyphs[end].text == "(":
+        return taken[end + 1]
+    return glyphs[end].mathematical and glyphs[end].size_px < _SCRIPT_SIZE * glyphs[end - 1].size_px
 
 
 def _trimmed(run: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
@@ -670,7 +731,8 @@ def _trimmed(run: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
                     alone.append(index)
         alone += open_at
         last = len(run) - 1
-        wrapped = closes.get(0) == last and not any(glyph.text == "," or glyph.sign for glyph in run[1:last])
+        wrapped = closes.get(0) == last and not run[0].mathematical
+        wrapped = wrapped and not any(glyph.text == "," or glyph.sign for glyph in run[1:last])
         hyphens = [glyph.text == "-" and not glyph.mathematical for glyph in (run[0], run[-1])]
         if 0 in alone or (wrapped and run[0].text == "(") or hyphens[0]:
             run = run[1:]
