@@ -43,6 +43,7 @@ _POINTS_PER_INCH: Final = 72.0
 _METRES_PER_POINT: Final = 0.0254 / 72
 _MIN_GLYPHS, _MAX_GLYPHS = 20, 40_000  # of a page whose fonts are looked at
 _MIN_MATH_LETTERS: Final = 1  # in fonts of formulas, for these to be believed
+_SCAN_SHARE: Final = 0.3  # of a page, that the picture of a scan covers
 
 
 class PageError(I2LError):
@@ -408,7 +409,7 @@ def _as_page_error(name: str) -> Iterator[None]:
 
 # Fonts that hardly anything but formulas is set in: those of TeX, of MathML, of Word and of web pages.
 _MATH_FONTS: Final = re.compile(
-    r"CMMI|CMSY|CMEX|CMBSY|CMMIB|MSAM|MSBM|EUFM|EUSM|EURM|EUEX|RSFS|LMMath|lmmi|lmsy|lmex|Math|MathJax|"
+    r"CMMI|CMSY|CMEX|CMBRMI|CMBRSY|CMBSY|CMMIB|MSAM|MSBM|EUFM|EUSM|EURM|EUEX|RSFS|LMMath|lmmi|lmsy|lmex|Math|MathJax|"
     r"KaTeX_(?:Size|AMS|Cali|Frak|Script)|^Symbol|txmi|txsy|txex|pxmi|pxsy|pxex|NewTXMI|NTXM|zpzcm|"
     r"pplri7m|ptmri7m|futmi|fourier-m|esint|wasy|stmary|BBOLD|dsrom|MdSymbol|Euler|mathdes|Kp--M|-M-|anttm",
     re.IGNORECASE,
@@ -418,27 +419,29 @@ _BOLD_FONTS: Final = re.compile(r"Bold|CMBX|CMB\d|CMSSBX|Medi(?:um)?\b|Black|-Bd
 _LEANING_FLAG: Final = 1 << 6  # of a font in a PDF
 _FONT_NAME_BYTES: Final = 128
 # Beside a letter of a formula these belong to it too, though they are set in the font of the text.
-_SIGNS: Final = frozenset("0123456789()[]{}=+-<>|/!'\u2032\u2212\u00b1\u00d7\u00b7\u2264\u2265")
+_SIGNS: Final = frozenset(
+    "\u25e6\u2218\u22c60123456789()[]{}=+-<>|/!'\u2032\u2212\u00b1\u00d7\u00b7\u2264\u2265"
+)
 _PAUSES: Final = frozenset(",;:.")
 _ACCENTS: Final = frozenset("\u00af\u02c6\u02c7\u02c9\u02d8\u02d9\u02da\u02dc\u00a8\u00b4\u20d7^~")
 _FUNCTIONS: Final = re.compile(
     "(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|log|ln|lim|max|min|sup|inf|exp|det|dim|ker|deg|gcd|Pr|mod|[Tt]r|rank|Re|Im|im|id|arg|sgn|"
     "ord|span|coker|[Hh]om|Aut|End|Gal|Spec|Stab|Res|diag|curl|div|grad|vol|supp|lcm|char|erf"
 )
-_SHORT_WORDS: Final = frozenset(
-    "a A I O an as at be by do eg et al go he ie if in is it me my no of on or so to up us we An As At By If In It No "
-    "On Or So To We".split()
+_SHORT_WORDS: Final = re.compile(
+    "a[lnst]?|be|by|do|e[gt]|go|he|i[efnst]|m[ey]|no|o[fnr]|so|to|u[ps]|we|[AIO]|[AIO][fnst]|We"
 )
 _NO_LETTERS: Final = re.compile(r"i\.e|e\.g|[\u2019'][st]")
 _WORD_GAP: Final = 0.75  # of the height of the type: wider gaps end a formula
+_STACKED_GAP, _STACKED_RISE = 0.4, 0.3  # to what stands beside, over or under a formula
 _BESIDE_GAP: Final = 0.4  # between a formula and a digit or a bracket that goes with it
-_LETTER_GAP: Final = 0.12  # between letters of one word
+_LETTER_GAP: Final = 0.18  # between letters of one word
 _SIGN_GAP: Final = 1.1  # on either side of a sign, which a formula neither begins nor ends with
 _SCRIPT_SIZE: Final = 0.85  # of the type beside it, at most
 _TOUCHING_GAP: Final = 0.15  # between a name and its bracket
 _NAME_GAP: Final = 0.25  # between a letter and what it belongs to
 _FUNCTION_GAP: Final = 0.32  # between the name of a function and what it belongs to
-_PAUSE_GAP: Final = 0.33  # after a comma within a formula
+_PAUSE_GAP: Final = 0.4  # after a comma within a formula
 _COLON_GAP: Final = 0.9  # after a colon, as in f: X -> Y
 _MAX_PAUSES: Final = 12  # glyphs between two parts of one formula
 _BULLETS: Final = frozenset("\u2022\u2023\u25a0\u25a1\u25aa\u25b6\u25b7\u25b8\u25cb\u25e6\u2013")
@@ -458,6 +461,11 @@ class _Glyph(NamedTuple):
     leaning: bool = False
 
     @property
+    def letter(self) -> bool:
+        """Whether it is a letter; an accent counts as one in Unicode, but not here."""
+        return self.text.isalpha() and self.text not in _ACCENTS
+
+    @property
     def sign(self) -> bool:
         """Whether it is a sign between two terms, such as = or +."""
         return self.text == "-" or (self.text != "|" and unicodedata.category(self.text or " ") == "Sm")
@@ -467,14 +475,29 @@ def _read_hints(page: Any, size_px: tuple[int, int]) -> GlyphHints | None:  # no
     """Read where the glyphs of a page are, and which of them are parts of formulas by their fonts.
 
     Returns:
-        None if the page has no text of its own, as a scan has not, or no letters in fonts of formulas.
+        None if the page has no text of its own, or may be a scan with words behind it.
     """
     glyphs = _with_leaning_letters(_read_glyphs(page, size_px))
-    if sum(glyph.mathematical and glyph.text.isalpha() for glyph in glyphs) < _MIN_MATH_LETTERS:
+    letters = sum(glyph.mathematical and glyph.text.isalpha() for glyph in glyphs)
+    if not glyphs or (letters < _MIN_MATH_LETTERS and _is_scan(page)):
         return None
     boxes = np.array([glyph.box for glyph in glyphs], np.float64).reshape(-1, 4)
     mathematical = np.array([glyph.mathematical for glyph in glyphs])
     return GlyphHints(boxes, mathematical, tuple(_runs(glyphs)), tuple(_numbers(glyphs)))
+
+
+def _is_scan(page: Any) -> bool:  # noqa: ANN401 - of pdfium
+    """Tell whether a picture covers much of a page; the text that a search finds may then be a machine's."""
+    raw = require_extra("pypdfium2.raw", "pages")
+    left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+    room = max(raw.FPDF_GetPageWidthF(page) * raw.FPDF_GetPageHeightF(page), 1.0)
+    for index in range(raw.FPDFPage_CountObjects(page)):
+        item = raw.FPDFPage_GetObject(page, index)
+        if raw.FPDFPageObj_GetType(item) in (raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_FORM):
+            raw.FPDFPageObj_GetBounds(item, *map(ctypes.byref, (left, bottom, right, top)))
+            if (right.value - left.value) * (top.value - bottom.value) > _SCAN_SHARE * room:
+                return True
+    return False
 
 
 def _read_glyphs(page: Any, size_px: tuple[int, int]) -> list[_Glyph]:  # noqa: ANN401 - of pdfium
@@ -538,7 +561,7 @@ def _with_leaning_letters(glyphs: list[_Glyph]) -> list[_Glyph]:
     """
     words: list[tuple[int, int]] = []  # runs of italic letters of one word
     for index, glyph in enumerate(glyphs):
-        if not (glyph.leaning and glyph.text.isalpha()):
+        if not (glyph.leaning and glyph.letter):
             continue
         if words and words[-1][1] == index and _are_neighbours(glyphs, index - 1, index, _LETTER_GAP):
             words[-1] = words[-1][0], index + 1
@@ -556,7 +579,7 @@ def _with_leaning_letters(glyphs: list[_Glyph]) -> list[_Glyph]:
         if _NO_LETTERS.search(around):
             continue
         alone = len(word) == 1 and not in_phrase
-        if scripts or alone or (word not in _SHORT_WORDS and len(word) <= (1 if in_phrase else 2)):
+        if scripts or alone or (not _SHORT_WORDS.fullmatch(word) and len(word) <= (1 if in_phrase else 2)):
             chosen += range(start, end)
     own = sum(glyph.mathematical and "a" <= glyph.text <= "z" for glyph in glyphs)
     if own > sum("a" <= glyphs[index].text <= "z" for index in chosen):
@@ -581,7 +604,9 @@ def _runs(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
             if glyph.text in _ACCENTS and _overlap(glyph, glyphs[beside]):
                 taken[index] = True
             elif glyph.text and glyph.text in _SIGNS:
-                taken[index] = _are_neighbours(glyphs, index, beside, _gap(glyphs, index, beside, _BESIDE_GAP))
+                taken[index] = _are_neighbours(
+                    glyphs, index, beside, _gap(glyphs, index, beside, _BESIDE_GAP)
+                )
             elif step > 0 and (
                 glyph.size_px < _SCRIPT_SIZE * glyphs[beside].size_px
                 or (beside in scripts and glyph.size_px == glyphs[beside].size_px)
@@ -591,14 +616,27 @@ def _runs(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
     _take_pauses(glyphs, taken)
     run: list[_Glyph] = []
     for index, glyph in enumerate(glyphs):
-        if run and not (
-            taken[index] and _are_neighbours(glyphs, index - 1, index, _gap(glyphs, index - 1, index, _WORD_GAP))
-        ):
+        if run and not (taken[index] and _goes_on(run, glyphs, index)):
             yield from _trimmed(run)
             run = []
         if taken[index]:
             run.append(glyph)
     yield from _trimmed(run)
+
+
+def _goes_on(run: list[_Glyph], glyphs: list[_Glyph], index: int) -> bool:
+    """Tell whether a glyph stands beside the last one of a formula, or over, under or beside all of it."""
+    if _are_neighbours(glyphs, index - 1, index, _gap(glyphs, index - 1, index, _WORD_GAP)):
+        return True
+    left, top, right, bottom = _hull(run)
+    box, size = glyphs[index].box, max(glyph.size_px for glyph in run)
+    gap, rise = max(left, box[0]) - min(right, box[2]), max(top, box[1]) - min(bottom, box[3])
+    return gap <= _STACKED_GAP * size and rise <= _STACKED_RISE * size
+
+
+def _hull(run: list[_Glyph]) -> tuple[int, int, int, int]:
+    sides = list(zip(*(glyph.box for glyph in run), strict=True))
+    return min(sides[0]), min(sides[1]), max(sides[2]), max(sides[3])
 
 
 def _take_pauses(glyphs: list[_Glyph], taken: list[bool]) -> None:
@@ -620,6 +658,11 @@ def _take_pauses(glyphs: list[_Glyph], taken: list[bool]) -> None:
 
 
 def _pause_gap(glyphs: list[_Glyph], place: int) -> float:
+    """Return how wide a gap after a glyph between two parts of a formula may be; a full stop parts them."""
+    if glyphs[place].text == "." and not any(
+        glyph.text in (".", ",") for glyph in (glyphs[place - 1], glyphs[place + 1])
+    ):
+        return _LETTER_GAP
     return _COLON_GAP if ":" in (glyphs[place].text, glyphs[place + 1].text) else _PAUSE_GAP
 
 
@@ -650,8 +693,7 @@ def _numbers(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
         before = start == 0 or not _are_neighbours(glyphs, start - 1, start, _NUMBER_GAP)
         after = index + 1 == len(glyphs) or not _are_neighbours(glyphs, index, index + 1, _NUMBER_GAP)
         if before and after:
-            sides = list(zip(*(one.box for one in glyphs[start : index + 1]), strict=True))
-            yield min(sides[0]), min(sides[1]), max(sides[2]), max(sides[3])
+            yield _hull(glyphs[start : index + 1])
 
 
 def _are_neighbours(glyphs: list[_Glyph], first: int, second: int, most: float) -> bool:
@@ -688,7 +730,7 @@ def _words(glyphs: list[_Glyph]) -> list[tuple[int, int]]:
     """Return where words begin and end: letters of the fonts of text, side by side."""
     words: list[tuple[int, int]] = []
     for index, glyph in enumerate(glyphs):
-        if not glyph.text.isalpha() or glyph.mathematical:
+        if not glyph.letter or glyph.mathematical:
             continue
         if words and words[-1][1] == index and _are_neighbours(glyphs, index - 1, index, _LETTER_GAP):
             words[-1] = words[-1][0], index + 1
@@ -707,11 +749,11 @@ def _in_bold_phrase(glyphs: list[_Glyph], words: list[tuple[int, int]], place: i
 
 
 def _is_applied(glyphs: list[_Glyph], end: int, taken: list[bool]) -> bool:
-    """Tell whether right after a word there is a bracket with a formula in it, or a script: no text has that."""
-    if end + 1 >= len(glyphs) or not _are_neighbours(glyphs, end - 1, end, _TOUCHING_GAP):
+    """Tell whether a bracket with a formula in it, or a script, stands right after a word."""
+    if end >= len(glyphs) or not _are_neighbours(glyphs, end - 1, end, _TOUCHING_GAP):
         return False
     if glyphs[end].text == "(":
-        return taken[end + 1]
+        return end + 1 < len(glyphs) and taken[end + 1]
     return glyphs[end].mathematical and glyphs[end].size_px < _SCRIPT_SIZE * glyphs[end - 1].size_px
 
 
@@ -742,5 +784,4 @@ def _trimmed(run: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
             break
     said = {glyph.text for glyph in run}
     if any(glyph.mathematical or glyph.bold for glyph in run) and not said <= _BULLETS:
-        sides = list(zip(*(glyph.box for glyph in run), strict=True))
-        yield min(sides[0]), min(sides[1]), max(sides[2]), max(sides[3])
+        yield _hull(run)

@@ -47,7 +47,7 @@ from i2l.rendering.rasterize import open_pdf
 from i2l.rendering.sandbox import run_pdflatex
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page, Route
+    from playwright.sync_api import Browser, Page, Playwright, Route
     from pypdfium2 import PdfDocument
 
 
@@ -387,21 +387,24 @@ class WebPage(NamedTuple):
 class WebDrawer:
     """A browser that draws web pages with known formulas: a context, since it stays open meanwhile."""
 
-    def __init__(self, modules: Path | None = None) -> None:
+    def __init__(self, modules: Path | None = None, *, browser: "Browser | None" = None) -> None:
         """Start Chromium.
 
         Args:
             modules: a folder that npm has filled with MathJax and fonts; without it only KaTeX draws.
+            browser: one that runs already, and is left running.
 
         Raises:
             MissingDependencyError: if playwright is not installed.
         """
-        playwright = require_extra("playwright.sync_api", "dev")
         self._modules = modules
-        self._playwright = playwright.sync_playwright().start()
-        self._browser = self._playwright.chromium.launch(
-            executable_path=which("chromium") or which("chromium-browser"), args=["--disable-lcd-text"]
-        )
+        self._playwright: Playwright | None = None
+        if browser is None:
+            self._playwright = require_extra("playwright.sync_api", "dev").sync_playwright().start()
+            browser = self._playwright.chromium.launch(
+                executable_path=which("chromium") or which("chromium-browser"), args=["--disable-lcd-text"]
+            )
+        self._browser = browser
 
     def __enter__(self) -> Self:
         return self
@@ -409,8 +412,9 @@ class WebDrawer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._browser.close()
-        self._playwright.stop()
+        if self._playwright is not None:
+            self._browser.close()
+            self._playwright.stop()
 
     def draw(self, page: WebPage, *, levelled: bool) -> MarkedPage | None:
         """Draw a page, and find the boxes of its formulas; None if it came out too large.
