@@ -203,6 +203,16 @@ def test_fonts_show_inline_formulas():
     assert runs_of(*name) == [(0, 20)]
 
 
+def test_the_words_behind_a_scan_are_not_believed():
+    """A page that a picture covers is a scan; what a search finds in it may be a machine's guess."""
+    picture = Image.fromarray(np.full((60, 40), 200, np.uint8))
+    held = io.BytesIO()
+    picture.save(held, "PDF")
+    pdfium = pytest.importorskip("pypdfium2")
+    assert document._is_scan(pdfium.PdfDocument(held.getvalue())[0])
+    assert not document._is_scan(pdfium.PdfDocument(blank_pdf())[0])
+
+
 def spelled(word, left, font=""):
     """The glyphs of a word, each four wide and one from the next."""
     return [(letter, left + 5 * place, left + 5 * place + 4, font) for place, letter in enumerate(word)]

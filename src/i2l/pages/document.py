@@ -43,6 +43,7 @@ _POINTS_PER_INCH: Final = 72.0
 _METRES_PER_POINT: Final = 0.0254 / 72
 _MIN_GLYPHS, _MAX_GLYPHS = 20, 40_000  # of a page whose fonts are looked at
 _MIN_MATH_LETTERS: Final = 1  # in fonts of formulas, for these to be believed
+_IMAGE: Final = 3  # among the objects of a page, as pdfium counts them
 _SCAN_SHARE: Final = 0.3  # of a page, that the picture of a scan covers
 
 
@@ -387,10 +388,8 @@ class _Pdf:
         """
         if not (width > 0 and height > 0):
             raise PageError(f"Page {index + 1} of {self.name} has no size.")
-        inches = width * height / _POINTS_PER_INCH**2
-        dpi = min(DPI, math.sqrt(MAX_PAGE_PIXELS / inches))
-        longest = max(width, height)
-        if dpi < MIN_DPI or longest / _POINTS_PER_INCH * dpi > 60_000:
+        dpi = min(DPI, math.sqrt(MAX_PAGE_PIXELS / (width * height)) * _POINTS_PER_INCH)
+        if dpi < MIN_DPI or max(width, height) / _POINTS_PER_INCH * dpi > 60_000:
             raise PageError(
                 f"Page {index + 1} of {self.name} is {width * _METRES_PER_POINT:.1f} x "
                 f"{height * _METRES_PER_POINT:.1f} m; cut out the part with the formulas."
@@ -419,9 +418,7 @@ _BOLD_FONTS: Final = re.compile(r"Bold|CMBX|CMB\d|CMSSBX|Medi(?:um)?\b|Black|-Bd
 _LEANING_FLAG: Final = 1 << 6  # of a font in a PDF
 _FONT_NAME_BYTES: Final = 128
 # Beside a letter of a formula these belong to it too, though they are set in the font of the text.
-_SIGNS: Final = frozenset(
-    "\u25e6\u2218\u22c60123456789()[]{}=+-<>|/!'\u2032\u2212\u00b1\u00d7\u00b7\u2264\u2265"
-)
+_SIGNS: Final = frozenset("0123456789()[]{}=+-<>|/!'\u2032\u00b7\u25e6")
 _PAUSES: Final = frozenset(",;:.")
 _ACCENTS: Final = frozenset("\u00af\u02c6\u02c7\u02c9\u02d8\u02d9\u02da\u02dc\u00a8\u00b4\u20d7^~")
 _FUNCTIONS: Final = re.compile(
@@ -448,6 +445,7 @@ _BULLETS: Final = frozenset("\u2022\u2023\u25a0\u25a1\u25aa\u25b6\u25b7\u25b8\u2
 _NUMBER: Final = re.compile(r"(?:[A-Z]\.?)?\d{1,3}(?:[.\-]\d{1,3}){0,3}[a-z]?'?")
 _NUMBER_GAP: Final = 1.5  # around an equation number
 _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
+_BRACKETS: Final = frozenset("()[]{}")
 
 
 class _Glyph(NamedTuple):
@@ -488,16 +486,10 @@ def _read_hints(page: Any, size_px: tuple[int, int]) -> GlyphHints | None:  # no
 
 def _is_scan(page: Any) -> bool:  # noqa: ANN401 - of pdfium
     """Tell whether a picture covers much of a page; the text that a search finds may then be a machine's."""
-    raw = require_extra("pypdfium2.raw", "pages")
-    left, bottom, right, top = (ctypes.c_float() for _ in range(4))
-    room = max(raw.FPDF_GetPageWidthF(page) * raw.FPDF_GetPageHeightF(page), 1.0)
-    for index in range(raw.FPDFPage_CountObjects(page)):
-        item = raw.FPDFPage_GetObject(page, index)
-        if raw.FPDFPageObj_GetType(item) in (raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_FORM):
-            raw.FPDFPageObj_GetBounds(item, *map(ctypes.byref, (left, bottom, right, top)))
-            if (right.value - left.value) * (top.value - bottom.value) > _SCAN_SHARE * room:
-                return True
-    return False
+    width, height = page.get_size()
+    pictures = [item for item in page.get_objects(max_depth=2) if item.type == _IMAGE]
+    boxes = [getattr(item, "get_bounds", getattr(item, "get_pos", None))() for item in pictures]
+    return any((box[2] - box[0]) * (box[3] - box[1]) > _SCAN_SHARE * width * height for box in boxes)
 
 
 def _read_glyphs(page: Any, size_px: tuple[int, int]) -> list[_Glyph]:  # noqa: ANN401 - of pdfium
@@ -540,9 +532,8 @@ def _read_glyphs(page: Any, size_px: tuple[int, int]) -> list[_Glyph]:  # noqa: 
             if 0xD800 <= code < 0xE000:  # half of a letter that Unicode has for formulas
                 said = "x"
             size = raw.FPDFText_GetFontSize(text, index) * scale
-            mathematical, bold, leaning = known[name]
-            mathematical = mathematical or _is_sign_of_formulas(said)
-            glyphs.append(_Glyph(said, max(size, 1.0), box, mathematical, bold, leaning))
+            glyph = _Glyph(said, max(size, 1.0), box, *known[name])
+            glyphs.append(glyph._replace(mathematical=True) if _is_sign_of_formulas(said) else glyph)
     finally:
         raw.FPDFText_ClosePage(text)
     return glyphs
@@ -550,7 +541,7 @@ def _read_glyphs(page: Any, size_px: tuple[int, int]) -> list[_Glyph]:  # noqa: 
 
 def _is_sign_of_formulas(said: str) -> bool:
     """Tell what stands in formulas only, whatever its font is: a Greek letter, or a sign that no word has."""
-    return said > "\x7f" and ("\u0391" <= said <= "\u03f5" or unicodedata.category(said) == "Sm")
+    return "\u0391" <= said <= "\u03f5" or (said > "\x7f" and unicodedata.category(said) == "Sm")
 
 
 def _with_leaning_letters(glyphs: list[_Glyph]) -> list[_Glyph]:
@@ -559,14 +550,7 @@ def _with_leaning_letters(glyphs: list[_Glyph]) -> list[_Glyph]:
     So it is with Times, Utopia and others, whose italics serve for words and for formulas. Letters of an
     italic phrase are told by their neighbours: there only those that are no words count.
     """
-    words: list[tuple[int, int]] = []  # runs of italic letters of one word
-    for index, glyph in enumerate(glyphs):
-        if not (glyph.leaning and glyph.letter):
-            continue
-        if words and words[-1][1] == index and _are_neighbours(glyphs, index - 1, index, _LETTER_GAP):
-            words[-1] = words[-1][0], index + 1
-        else:
-            words.append((index, index + 1))
+    words = _words(glyphs, [glyph.leaning for glyph in glyphs])
     lengths = {start: end - start for start, end in words} | {end - 1: end - start for start, end in words}
     chosen: list[int] = []
     for start, end in words:
@@ -575,19 +559,15 @@ def _with_leaning_letters(glyphs: list[_Glyph]) -> list[_Glyph]:
         in_phrase = lengths.get(start - 1, 0) > 2 or lengths.get(end, 0) > 2
         word = "".join(glyph.text for glyph in glyphs[start:end])
         scripts = large <= 2 and min(sizes) < _SCRIPT_SIZE * sizes[0]
-        around = "".join(glyph.text for glyph in glyphs[max(0, start - 2) : end + 2])
-        if _NO_LETTERS.search(around):
-            continue
         alone = len(word) == 1 and not in_phrase
+        around = "".join(glyph.text for glyph in glyphs[max(0, start - 2) : end + 2])
         if scripts or alone or (not _SHORT_WORDS.fullmatch(word) and len(word) <= (1 if in_phrase else 2)):
-            chosen += range(start, end)
+            chosen += range(start, end) if not _NO_LETTERS.search(around) else ()
     own = sum(glyph.mathematical and "a" <= glyph.text <= "z" for glyph in glyphs)
-    if own > sum("a" <= glyphs[index].text <= "z" for index in chosen):
-        return glyphs
-    marked = list(glyphs)
-    for index in chosen:
-        marked[index] = glyphs[index]._replace(mathematical=True)
-    return marked
+    if own <= sum("a" <= glyphs[index].text <= "z" for index in chosen):
+        for index in chosen:
+            glyphs[index] = glyphs[index]._replace(mathematical=True)
+    return glyphs
 
 
 def _runs(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
@@ -601,12 +581,11 @@ def _runs(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
             beside, glyph = index - step, glyphs[index]
             if taken[index] or not taken[beside]:
                 continue
-            if glyph.text in _ACCENTS and _overlap(glyph, glyphs[beside]):
-                taken[index] = True
+            if glyph.text in _ACCENTS:
+                taken[index] = _are_neighbours(glyphs, index, beside, 0.0)
             elif glyph.text and glyph.text in _SIGNS:
-                taken[index] = _are_neighbours(
-                    glyphs, index, beside, _gap(glyphs, index, beside, _BESIDE_GAP)
-                )
+                most = _gap(glyphs, index, beside, _BESIDE_GAP)
+                taken[index] = _are_neighbours(glyphs, index, beside, most)
             elif step > 0 and (
                 glyph.size_px < _SCRIPT_SIZE * glyphs[beside].size_px
                 or (beside in scripts and glyph.size_px == glyphs[beside].size_px)
@@ -626,17 +605,16 @@ def _runs(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
 
 def _goes_on(run: list[_Glyph], glyphs: list[_Glyph], index: int) -> bool:
     """Tell whether a glyph stands beside the last one of a formula, or over, under or beside all of it."""
-    if _are_neighbours(glyphs, index - 1, index, _gap(glyphs, index - 1, index, _WORD_GAP)):
-        return True
-    left, top, right, bottom = _hull(run)
-    box, size = glyphs[index].box, max(glyph.size_px for glyph in run)
+    (left, top, right, bottom), box = _hull(run), glyphs[index].box
+    size = max(glyph.size_px for glyph in run)
     gap, rise = max(left, box[0]) - min(right, box[2]), max(top, box[1]) - min(bottom, box[3])
-    return gap <= _STACKED_GAP * size and rise <= _STACKED_RISE * size
+    stacked = gap <= _STACKED_GAP * size and rise <= _STACKED_RISE * size
+    return stacked or _are_neighbours(glyphs, index - 1, index, _gap(glyphs, index - 1, index, _WORD_GAP))
 
 
 def _hull(run: list[_Glyph]) -> tuple[int, int, int, int]:
-    sides = list(zip(*(glyph.box for glyph in run), strict=True))
-    return min(sides[0]), min(sides[1]), max(sides[2]), max(sides[3])
+    left, top, right, bottom = zip(*(glyph.box for glyph in run), strict=True)
+    return min(left), min(top), max(right), max(bottom)
 
 
 def _take_pauses(glyphs: list[_Glyph], taken: list[bool]) -> None:
@@ -649,9 +627,8 @@ def _take_pauses(glyphs: list[_Glyph], taken: list[bool]) -> None:
             continue
         if 0 <= last < index - 1:
             stretch = range(last, index)
-            narrow = all(
-                _are_neighbours(glyphs, place, place + 1, _pause_gap(glyphs, place)) for place in stretch
-            )
+            gaps = [(place, _pause_gap(glyphs, place)) for place in stretch[: _MAX_PAUSES + 1]]
+            narrow = all(_are_neighbours(glyphs, place, place + 1, most) for place, most in gaps)
             if narrow and index - last <= _MAX_PAUSES:
                 taken[last:index] = [True] * (index - last)
         last = index
@@ -659,17 +636,9 @@ def _take_pauses(glyphs: list[_Glyph], taken: list[bool]) -> None:
 
 def _pause_gap(glyphs: list[_Glyph], place: int) -> float:
     """Return how wide a gap after a glyph between two parts of a formula may be; a full stop parts them."""
-    if glyphs[place].text == "." and not any(
-        glyph.text in (".", ",") for glyph in (glyphs[place - 1], glyphs[place + 1])
-    ):
+    if glyphs[place].text == "." and not {glyphs[place - 1].text, glyphs[place + 1].text} & {".", ","}:
         return _LETTER_GAP
     return _COLON_GAP if ":" in (glyphs[place].text, glyphs[place + 1].text) else _PAUSE_GAP
-
-
-def _overlap(accent: _Glyph, letter: _Glyph) -> bool:
-    """Tell whether an accent stands over a letter, or a letter under one."""
-    common = min(accent.box[2], letter.box[2]) - max(accent.box[0], letter.box[0])
-    return 2 * common > min(accent.box[2] - accent.box[0], letter.box[2] - letter.box[0])
 
 
 def _gap(glyphs: list[_Glyph], first: int, second: int, most: float) -> float:
@@ -687,12 +656,10 @@ def _numbers(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
             start = index
         if glyph.text != ")" or glyphs[start].text != "(":
             continue
-        inside = "".join(one.text for one in glyphs[start + 1 : index])
-        if not _NUMBER.fullmatch(inside):
+        if not _NUMBER.fullmatch("".join(one.text for one in glyphs[start + 1 : index])):
             continue
-        before = start == 0 or not _are_neighbours(glyphs, start - 1, start, _NUMBER_GAP)
-        after = index + 1 == len(glyphs) or not _are_neighbours(glyphs, index, index + 1, _NUMBER_GAP)
-        if before and after:
+        sides = [(a, a + 1) for a in (start - 1, index) if 0 <= a < len(glyphs) - 1]
+        if not any(_are_neighbours(glyphs, first, second, _NUMBER_GAP) for first, second in sides):
             yield _hull(glyphs[start : index + 1])
 
 
@@ -712,7 +679,7 @@ def _take_words(glyphs: list[_Glyph], taken: list[bool]) -> None:
     before a bracket or a script of a formula, and a single bold letter that is not part of a bold phrase, as
     vectors are set.
     """
-    words = _words(glyphs)
+    words = _words(glyphs, [not glyph.mathematical for glyph in glyphs])
     for place, (start, end) in enumerate(words):
         word = "".join(glyph.text for glyph in glyphs[start:end])
         named = bool(_FUNCTIONS.fullmatch(word))
@@ -726,11 +693,11 @@ def _take_words(glyphs: list[_Glyph], taken: list[bool]) -> None:
             taken[start:end] = [True] * (end - start)
 
 
-def _words(glyphs: list[_Glyph]) -> list[tuple[int, int]]:
-    """Return where words begin and end: letters of the fonts of text, side by side."""
+def _words(glyphs: list[_Glyph], wanted: list[bool]) -> list[tuple[int, int]]:
+    """Return where words begin and end: wanted letters, side by side."""
     words: list[tuple[int, int]] = []
     for index, glyph in enumerate(glyphs):
-        if not glyph.letter or glyph.mathematical:
+        if not glyph.letter or not wanted[index]:
             continue
         if words and words[-1][1] == index and _are_neighbours(glyphs, index - 1, index, _LETTER_GAP):
             words[-1] = words[-1][0], index + 1
@@ -741,11 +708,9 @@ def _words(glyphs: list[_Glyph]) -> list[tuple[int, int]]:
 
 def _in_bold_phrase(glyphs: list[_Glyph], words: list[tuple[int, int]], place: int) -> bool:
     """Tell whether the word before or after a letter is a bold one too."""
-    for start, end in (*words[max(0, place - 1) : place], *words[place + 1 : place + 2]):
-        near = min(abs(start - words[place][1]), abs(words[place][0] - end)) <= 1
-        if near and end - start > 1 and glyphs[start].bold:
-            return True
-    return False
+    first, last = words[place]
+    near = [(a, b) for a, b in words[max(0, place - 1) : place + 2] if a - last <= 1 and first - b <= 1]
+    return any(end - start > 1 and glyphs[start].bold for start, end in near)
 
 
 def _is_applied(glyphs: list[_Glyph], end: int, taken: list[bool]) -> bool:
@@ -761,17 +726,14 @@ def _trimmed(run: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
     """Take brackets without their partners, and a pair around all of it, off a run; give its box."""
     while run:
         open_at: list[int] = []
-        alone: list[int] = []
         closes: dict[int, int] = {}
         for index, glyph in enumerate(run):
             if glyph.text in _PAIRS.values():
                 open_at.append(index)
-            elif glyph.text in _PAIRS:
-                if open_at and run[open_at[-1]].text == _PAIRS[glyph.text]:
-                    closes[open_at.pop()] = index
-                else:
-                    alone.append(index)
-        alone += open_at
+            elif open_at and run[open_at[-1]].text == _PAIRS.get(glyph.text):
+                closes[open_at.pop()] = index
+        brackets = {index for index, glyph in enumerate(run) if glyph.text in _BRACKETS}
+        alone = brackets - {*closes.keys(), *closes.values()}
         last = len(run) - 1
         wrapped = closes.get(0) == last and not run[0].mathematical
         wrapped = wrapped and not any(glyph.text == "," or glyph.sign for glyph in run[1:last])
