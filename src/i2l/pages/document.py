@@ -529,7 +529,7 @@ def _read_glyphs(page: Any, size_px: tuple[int, int]) -> list[_Glyph]:  # noqa: 
             box = min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
             code = raw.FPDFText_GetUnicode(text, index)
             said = chr(code) if 32 < code < 0x110000 else ""
-            if 0xD800 <= code < 0xE000:  # half of a letter that Unicode has for formulas
+            if 0xD800 <= code < 0xF900:  # half of a letter for formulas, or one that the font has no name for
                 said = "x"
             size = raw.FPDFText_GetFontSize(text, index) * scale
             glyph = _Glyph(said, max(size, 1.0), box, *known[name])
