@@ -488,7 +488,7 @@ def _is_scan(page: Any) -> bool:  # noqa: ANN401 - of pdfium
     """Tell whether a picture covers much of a page; the text that a search finds may then be a machine's."""
     width, height = page.get_size()
     pictures = [item for item in page.get_objects(max_depth=2) if item.type == _IMAGE]
-    boxes = [getattr(item, "get_bounds", getattr(item, "get_pos", None))() for item in pictures]
+    boxes = [item.get_bounds() if hasattr(item, "get_bounds") else item.get_pos() for item in pictures]
     return any((box[2] - box[0]) * (box[3] - box[1]) > _SCAN_SHARE * width * height for box in boxes)
 
 
