@@ -26,6 +26,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
-from i2l.pages.corpus import TEST_CLASSES, make_documents, make_pages, mark_pages, write_pages
+from i2l.pages.corpus import TEST_CLASSES
 from i2l.pages.document import PageFile
 from i2l.pages.find import DETECTOR_FOLDER, DISPLAYED, INLINE, Detector
+from i2l.pages.marked import make_documents, make_pages, make_web_pages, mark_pages, write_pages
 from i2l.pages.reader import PageReader, homography, project, straighten
 
 SCORES = ((DISPLAYED, 0.5), (DISPLAYED, 0.8), (INLINE, 0.5), ("number", 0.5))
@@ -161,7 +163,7 @@ def fonts(sources: Sequence[Path], count: int, seed: int, detector: Detector) ->
     counts: dict[Any, list[int]] = defaultdict(lambda: [0, 0, 0])
     pages = believed = 0
     for document in make_documents(sources, classes=TEST_CLASSES, seed=seed):
-        marked = mark_pages(document.pdf, document.formulas, document.look, itertools.repeat(200))
+        marked = mark_pages(document.pdf, document.formulas, document.look.size_pt, itertools.repeat(200))
         with PageFile(document.pdf) as file:
             for number, page in enumerate(marked, 1):
                 hints = file.page(number).hints
@@ -302,6 +304,8 @@ def main() -> None:
     setting.add_argument("--count", type=int, default=60)
     setting.add_argument("--seed", type=int, default=1)
     setting.add_argument("--classes", default=",".join(TEST_CLASSES))
+    setting.add_argument("--web", action="store_true", help="web pages in Chromium instead")
+    setting.add_argument("--modules", type=Path, help="folder that npm has filled with MathJax and fonts")
     for name in ("find", "fonts", "read", "speed", "sheet", "book"):
         command = commands.add_parser(name)
         command.add_argument("pages", nargs="+", type=Path)
@@ -311,10 +315,15 @@ def main() -> None:
         command.add_argument("--count", type=int)
     options = parser.parse_args()
     if options.command == "set":
-        made = make_pages(
-            options.sources, classes=options.classes.split(","), seed=options.seed, dpi=options.dpi
-        )
-        write_pages(made, options.into, options.count)
+        sources, seed = options.sources, options.seed
+        if options.web:
+            with closing(
+                make_web_pages(sources, seed=seed, modules=options.modules, levelled=False)
+            ) as drawn:
+                write_pages(drawn, options.into, options.count)
+        else:
+            made = make_pages(sources, classes=options.classes.split(","), seed=seed, dpi=options.dpi)
+            write_pages(made, options.into, options.count)
     elif options.command == "find":
         find(options.pages, options.photo, Detector(options.detector))
     elif options.command == "read":

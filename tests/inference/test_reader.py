@@ -14,13 +14,13 @@ import torch
 from PIL import Image
 
 import i2l
+from i2l.config import ReadingOptions
 from i2l.errors import I2LError
 from i2l.formulas.commands import picture_of
 from i2l.formulas.normalize import normalize_formula
 from i2l.images.open import NotAnImageError
 from i2l.images.prepare import NotAFormulaError
 from i2l.inference.model_folder import ModelError
-from i2l.inference.options import ReadingOptions
 from i2l.inference.reader import Reader
 from i2l.inference.reading import MIN_PROBABILITY, Reading, is_formula
 from i2l.model.checkpoint import load_network, save_checkpoint

@@ -5,8 +5,9 @@ import shutil
 
 import pytest
 
-from i2l.pages.corpus import Look, MarkedPage, compose_document, mark_pages, read_stories
+from i2l.pages.corpus import Look, compose_document, read_stories
 from i2l.pages.find import Detector
+from i2l.pages.marked import MarkedPage, mark_pages
 from i2l.rendering.sandbox import run_pdflatex
 
 PARAGRAPHS = [
@@ -64,7 +65,7 @@ def pdf(story) -> bytes:
 def marked(story) -> MarkedPage:
     """Its first page at 150 dpi, with all its boxes."""
     pdf, formulas, look = set_story(story)
-    return next(iter(mark_pages(pdf, formulas, look, iter([150] * 9))))
+    return next(iter(mark_pages(pdf, formulas, look.size_pt, iter([150] * 9))))
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,11 +21,11 @@ from PIL import Image
 
 from benchmarks.pages import match, moved, overlap
 from i2l.cli.read import _PAGE_UNREAD, _page_hint
+from i2l.config import ReadingOptions
 from i2l.errors import I2LError
 from i2l.files import find_damage
-from i2l.inference.options import ReadingOptions
 from i2l.pages import document
-from i2l.pages.corpus import compose_document, draw_look
+from i2l.pages.corpus import Part, compose_document, draw_look, vary_story
 from i2l.pages.document import MAX_PAGES, PageError, PageFile
 from i2l.pages.find import (
     DETECTOR_FILE,
@@ -37,6 +38,7 @@ from i2l.pages.find import (
     reading_order,
     reduce_page,
 )
+from i2l.pages.marked import WebDrawer, WebPage, compose_web_page, mark_pages
 from i2l.pages.output import (
     PageTask,
     _claim,
@@ -47,6 +49,7 @@ from i2l.pages.output import (
     tasks_of,
 )
 from i2l.pages.reader import PageFormula, PageReader, PageReading, _quarter_turn, choose_pages, straighten
+from tests.pages.conftest import set_story
 
 needs_tex = pytest.mark.tex
 
@@ -178,10 +181,15 @@ def test_a_thin_stroke_between_two_pixels_is_ink_where_type_is_small():
 
 
 def runs_of(*glyphs):
-    """Formulas of a line: each glyph is text, left, right, and m (of formulas), i (italic), s (small)."""
+    """Formulas of a line: each glyph is text, left, right, and m (of formulas), i(talic), b(old), s(mall)."""
     line = [
         document._Glyph(
-            text, 7.0 if "s" in font else 10.0, (left, 0, right, 8), "m" in font, False, "i" in font
+            text,
+            7.0 if "s" in font else 10.0,
+            (left, 0, right, 8),
+            "m" in font or document._is_sign_of_formulas(text),
+            "b" in font,
+            "i" in font,
         )
         for text, left, right, font in glyphs
     ]
@@ -201,6 +209,121 @@ def test_fonts_show_inline_formulas():
     assert runs_of(*[(letter, 5 * place, 5 * place + 4, "i") for place, letter in enumerate("word")]) == []
     name = [("d", 0, 4, ""), ("e", 5, 8, ""), ("g", 9, 12, ""), ("P", 15, 20, "m")]
     assert runs_of(*name) == [(0, 20)]
+
+
+def test_the_words_behind_a_scan_are_not_believed():
+    """A page that a picture covers is a scan; what a search finds in it may be a machine's guess."""
+    picture = Image.fromarray(np.full((60, 40), 200, np.uint8))
+    held = io.BytesIO()
+    picture.save(held, "PDF")
+    pdfium = pytest.importorskip("pypdfium2")
+    assert document._is_scan(pdfium.PdfDocument(held.getvalue())[0])
+    assert not document._is_scan(pdfium.PdfDocument(blank_pdf())[0])
+
+
+def spelled(word, left, font=""):
+    """The glyphs of a word, each four wide and one from the next."""
+    return [(letter, left + 5 * place, left + 5 * place + 4, font) for place, letter in enumerate(word)]
+
+
+def test_fonts_show_names_vectors_accents_and_greek():
+    assert runs_of(*spelled("of", 0), ("\u03a3", 14, 19, ""), ("0", 20, 23, "s"), *spelled("is", 28)) == [
+        (14, 23)
+    ]
+    assert runs_of(*spelled("Art", 0), ("K", 15, 19, "ms")) == [(0, 19)], "no word has a script"
+    assert runs_of(*spelled("Div", 0), ("(", 15, 17, ""), ("X", 18, 22, "m"), (")", 23, 25, "")) == [(0, 25)]
+    assert runs_of(*spelled("see", 0), ("(", 18, 20, ""), ("X", 21, 25, "m"), (")", 26, 28, "")) == [(21, 25)]
+    vector = [("v", 12, 16, "b"), ("\u02c6", 12, 16, "b")]
+    assert runs_of(*spelled("of", 0), *vector, *spelled("is", 22)) == [(12, 16)], (
+        "an accent goes with its letter"
+    )
+    assert runs_of(*spelled("bold", 0, "b"), ("a", 23, 27, "b"), *spelled("word", 31, "b")) == []
+    assert runs_of(("f", 0, 4, "m"), (":", 9, 10, ""), ("A", 16, 20, "m")) == [(0, 20)], (
+        "a map is one formula"
+    )
+    assert runs_of(("x", 0, 4, "m"), (".", 5, 6, ""), ("A", 10, 14, "m")) == [(0, 4), (10, 14)], (
+        "a stop parts"
+    )
+
+
+def test_italics_are_words_or_formulas():
+    phrase = [*spelled("let", 0, "i"), ("X", 19, 23, "i"), *spelled("be", 27, "i"), ("a", 41, 45, "i")]
+    assert runs_of(*phrase, *spelled("set", 50, "i")) == [(19, 23)], "a letter that is no word"
+    assert (
+        runs_of(
+            *spelled("so", 0), ("i", 14, 16, "i"), (".", 17, 18, "i"), ("e", 19, 22, "i"), (".", 23, 24, "")
+        )
+        == []
+    )
+
+
+@needs_tex
+def test_the_label_of_an_item_is_no_part_of_the_formula_that_begins_it(story):
+    parts = [
+        Part("item", f"\x01{number}\x02 is the formula of this item, and some words follow it.")
+        for number in (0, 1)
+    ]
+    pdf, formulas, look = set_story(
+        replace(story, parts=parts, formulas=[("$", "x + y"), ("$", "x + y + z")]), font="latin-modern"
+    )
+    page = next(mark_pages(pdf, formulas, look.size_pt, iter([150])))
+    short, long = (box.box[2] - box.box[0] for box in page.boxes)
+    assert short < 0.75 * long
+    assert all(box.box[2] - box.box[0] < 0.14 * page.pixels.shape[1] for box in page.boxes), (
+        "labels stand before"
+    )
+
+
+def test_a_varied_story_keeps_its_formulas_and_gains_what_is_none(story):
+    varied = [vary_story(story, random.Random(seed)) for seed in range(12)]
+    assert all(len(one.formulas) == len(story.formulas) for one in varied)
+    latex = " ".join(text for one in varied for _, text in one.formulas)
+    assert r"\mathbf{" in latex
+    assert r"\begin{align" in latex, "names of environments stay"
+    assert r"\frac" in latex, "names of commands stay"
+    words = [sum(len(part.text.split()) for part in one.parts) for one in varied]
+    assert max(words) > sum(len(part.text.split()) for part in story.parts)
+
+
+def test_web_pages_are_written_with_every_formula_and_no_markup_of_tex(story):
+    page = compose_web_page(replace(story, parts=story.parts[:6]), random.Random(5), "katex")
+    keys = re.findall(r"data-key=(\d+)", page.body)
+    assert keys == [str(number) for number in range(len(page.formulas))]
+    assert {shown for _, shown in page.formulas} == {True, False}
+    assert not set("\\\x01") & set(page.body)
+    assert all("equation" not in latex for latex, _ in page.formulas)
+
+
+@pytest.mark.slow
+def test_a_browser_gives_every_formula_its_own_ink(story, browser):
+    style = (
+        "body { background: #222; color: #eee; font: 16px serif } .row { display: flex } .row .f { flex: 1 }"
+    )
+    body = (
+        "<p>The number <span class=f data-key=0></span> and <span class=f data-key=1></span> in words.</p>"
+        "<div class=row><div class=f data-key=2></div><span class=number>(1)</span></div>"
+        "<div class=row><div class=f data-key=3></div></div>"
+    )
+    formulas = [("x^2", False), (r"\hat{y}", False), (r"\frac{a}{b}", True), (r"\undefined", True)]
+    page = WebPage(body, style, formulas, "katex", 600, 1.5, "web")
+    with WebDrawer(browser=browser) as drawer:
+        drawn = drawer.draw(page, levelled=True)
+        dark = drawer.draw(page, levelled=False)
+    assert [box.kind for box in drawn.boxes] == [INLINE, INLINE, DISPLAYED, NUMBER], (
+        "what cannot be drawn goes"
+    )
+    assert [box.latex for box in drawn.boxes] == ["x^2", r"\hat{y}", r"\frac{a}{b}", ""]
+    assert drawn.pixels[0, 0] == 255
+    assert dark.pixels[0, 0] < 60
+    for box in drawn.boxes:
+        left, top, right, bottom = box.box
+        kinds = drawn.classes[top:bottom, left:right]
+        assert (drawn.pixels[top:bottom, left:right] < 128).any()
+        assert set(np.unique(kinds)) == {0, (INLINE, DISPLAYED, NUMBER).index(box.kind) + 1}
+    first, second = drawn.boxes[:2]
+    assert first.box[2] < second.box[0]
+    assert first.baseline_px == pytest.approx(second.baseline_px, abs=2)
+    assert first.box[3] == pytest.approx(first.baseline_px, abs=2)
 
 
 @needs_tex
@@ -523,7 +646,7 @@ def test_a_seed_writes_the_same_documents_in_every_version(story):
         source = random.Random(seed)
         look = draw_look(source, ["article", "amsart", "beamer"])
         texts += [repr(look), compose_document(story, 0, look, source)[0].partition(r"\begin{document}")[2]]
-    assert hashlib.sha256("".join(texts).encode()).hexdigest()[:16] == "6fc67465e91f40c8"
+    assert hashlib.sha256("".join(texts).encode()).hexdigest()[:16] == "058018ad05bcccf5"
 
 
 def test_pages_that_were_read_are_kept_for_the_same_file_and_settings_only(tmp_path):
@@ -555,8 +678,8 @@ def test_a_formula_is_found_without_torch_and_tex(tmp_path):
 @needs_tex
 @pytest.mark.slow
 def test_the_detector_learns_goes_on_and_is_exported(story, marked, tmp_path, capsys):
-    from i2l.pages.corpus import write_pages
     from i2l.pages.find import Detector
+    from i2l.pages.marked import write_pages
     from i2l.pages.train import CHECKPOINT, export, train
 
     write_pages(iter([marked] * 2), tmp_path / "pages", 2)

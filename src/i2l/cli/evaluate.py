@@ -95,8 +95,8 @@ def evaluate(
         require_boxes(data, split)
     with EvaluationProgress() as progress:
         if model is not None:
+            from i2l.config import ReadingOptions
             from i2l.evaluation.judge import BatchReader
-            from i2l.inference.options import ReadingOptions
 
             reader = BatchReader(
                 ReadingOptions(

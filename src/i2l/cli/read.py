@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from i2l.cli.formulas import in_formats, read_formats, text_target, write_file
+from i2l.config import BEAM_WIDTH, ReadingOptions
 from i2l.errors import I2LError
-from i2l.inference.options import BEAM_WIDTH, ReadingOptions
 
 if TYPE_CHECKING:
     from i2l.explain.explanation import Explanation

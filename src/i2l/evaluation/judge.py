@@ -22,6 +22,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from PIL import Image
 
+from i2l.config import ReadingOptions
 from i2l.dataset.format import CARD_FILE, DatasetReader
 from i2l.dataset.model_view import open_split
 from i2l.errors import I2LError
@@ -43,7 +44,6 @@ from i2l.images.open import SUFFIXES, ImageError, ImageSource, open_image
 from i2l.images.prepare import FRAME_PX, REFERENCE_DPI, place_on_canvas
 from i2l.inference.decoding import BeamOptions, Hypothesis, beam_search
 from i2l.inference.grammar import FormulaGuard
-from i2l.inference.options import ReadingOptions
 from i2l.inference.reader import Reader
 from i2l.rendering.render import render_formulas
 from i2l.rendering.styles import FONTS, PAPER, Style

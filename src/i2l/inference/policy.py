@@ -16,13 +16,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from i2l.config import ReadingOptions
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.prepare import PreparedImage, place_on_canvas
 from i2l.inference.boxes import UNREAD_LIMIT, CanvasInk
 from i2l.inference.decoding import Backend, BeamOptions, Hypothesis, Memory, beam_search
 from i2l.inference.grammar import FormulaGuard, guards_of_few
 from i2l.inference.model_folder import LoadedModel
-from i2l.inference.options import ReadingOptions
 
 SPARE_READINGS: Final = 4  # other readings that come for nothing
 OTHER_TOKENS: Final = 3  # that are kept at each step, as they might stand in the place of the one written

@@ -29,6 +29,7 @@ from typing import Final, Literal, Protocol, TypeVar, overload
 
 from PIL import Image
 
+from i2l.config import BEAM_WIDTH, ReadingOptions
 from i2l.errors import I2LError
 from i2l.images.ink import looks_written
 from i2l.images.open import ImageSource, ImageSources, list_sources
@@ -42,7 +43,6 @@ from i2l.images.prepare import (
 )
 from i2l.inference.decoding import Backend
 from i2l.inference.model_folder import HANDWRITING, LoadedModel, list_models, load_model
-from i2l.inference.options import BEAM_WIDTH, ReadingOptions
 from i2l.inference.policy import SearchPolicy
 from i2l.inference.reading import DOUBTFUL_CONFIDENCE, Reading, ReadingAssembly
 from i2l.ink.strokes import Ink, StrokeSource, take_ink

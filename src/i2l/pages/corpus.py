@@ -1,50 +1,36 @@
-r"""Pages set by TeX whose formulas are known to the pixel: what the detector learns from and is judged by.
+r"""Pages set by TeX and by a browser, with known formulas: what the detector learns from and is judged by.
 
-The prose of TeX sources is brought into a plain form, its formulas between the words; runs of it are set by
-pdflatex in the sandbox, in many classes, fonts and sizes. Every formula has a colour of its own in the PDF,
-which says exactly which pixels are its ink. The picture that is kept has all of that drawn in black.
+The prose of TeX sources is brought into a plain form, its formulas between the words. Runs of it are set by
+pdflatex in the sandbox, in many classes, fonts and sizes, every formula in a colour of its own; or they are
+written as web pages of many looks. `i2l.pages.marked` makes pictures of both.
 """
 
-import json
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-from PIL import Image
-
-from i2l.errors import I2LError, require_extra
+from i2l.errors import I2LError
 from i2l.extraction.archives import Bundle, Verdict, list_units, open_unit
 from i2l.extraction.document import DocumentReader, Found, find_formulas
 from i2l.extraction.harvest import HarvestOptions, Meanings, write_out
 from i2l.extraction.packages import stand_ins
-from i2l.files import atomic_write
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.macros import Macro
 from i2l.formulas.normalize import normalize_formula
-from i2l.pages.find import DISPLAYED, INLINE, KINDS, NUMBER
-from i2l.rendering.rasterize import open_pdf
-from i2l.rendering.sandbox import run_pdflatex
 from i2l.rendering.styles import FONTS
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfDocument
 
 TRAINING_CLASSES: Final = ("article", "article", "report", "book", "amsart", "amsbook", "scrartcl", "beamer")
 TEST_CLASSES: Final = ("article", "amsart", "memoir")  # the last one is never trained with
-DPI_RANGE: Final = (80, 250)
 
 _RUN_CHARACTERS: Final = 14_000  # of one document: about five pages
 _MAX_FORMULA_CHARACTERS: Final = 900  # a longer display hardly ever fits a page
 _MIN_WORDS: Final = 150  # of a story
 _WORDS_PER_FORMULA: Final = 2.0
-_MARKED_RED: Final = 1  # red of every marked colour; green and blue count the formulas
-_NUMBER_KEY: Final = 0x3000  # more than a document has formulas; dark, as all marks are
-_CPU_S: Final = 40
+MARKED_RED: Final = 1  # red of every marked colour; green and blue count the formulas
+NUMBER_KEY: Final = 0x3000  # more than a document has formulas; dark, as all marks are
 _SKIPPED: Final = (
     "figure|figure*|table|table*|tikzpicture|asy|asydef|tikzcd|tabular|tabular*|verbatim|lstlisting|minted"
     "|thebibliography|comment|picture|filecontents|mathpar|prooftree|inputwrap|titlepage|mmaCell|diagram"
@@ -52,7 +38,7 @@ _SKIPPED: Final = (
 _SKIP: Final = re.compile(
     rf"\\begin\s*\{{({_SKIPPED.replace('*', chr(92) + '*')})\}}.*?\\end\s*\{{\1\}}", re.DOTALL
 )
-_PLACE: Final = re.compile("\x01(\\d+)\x02")
+PLACE: Final = re.compile("\x01(\\d+)\x02")
 
 
 @dataclass(frozen=True)
@@ -71,28 +57,6 @@ class Story:
     source: str
     parts: list[Part] = field(default_factory=list)
     formulas: list[tuple[str, str]] = field(default_factory=list)  # environment, LaTeX
-
-
-@dataclass(frozen=True)
-class MarkedBox:
-    """A formula, or the part of it in one line, on a page: its ink's box in pixels, and what it says."""
-
-    kind: str
-    box: tuple[int, int, int, int]  # left, top, right, bottom, half-open
-    baseline_px: float
-    latex: str = ""
-    whole: bool = True  # all of the formula is in this box
-
-
-@dataclass(frozen=True)
-class MarkedPage:
-    """A page as a picture, the class of every pixel of ink, and the boxes of its formulas."""
-
-    pixels: NDArray[np.uint8]  # grey, 255 is white
-    classes: NDArray[np.uint8]  # 0: no formula's ink; else the kind's place, from 1
-    boxes: list[MarkedBox]
-    dpi: int
-    look: str  # class, font and size, in words
 
 
 def read_stories(sources: Sequence[Path]) -> Iterator[Story]:
@@ -130,7 +94,7 @@ def _stories_of(bundle: Bundle) -> Iterator[Story]:
 
 def _is_prose(story: Story) -> bool:
     """Tell prose with formulas in it from tables of symbols and from preambles."""
-    words = sum(len(_PLACE.sub(" ", part.text).split()) for part in story.parts)
+    words = sum(len(PLACE.sub(" ", part.text).split()) for part in story.parts)
     return words >= _MIN_WORDS and words >= _WORDS_PER_FORMULA * len(story.formulas)
 
 
@@ -196,7 +160,7 @@ _NAMES: Final = (
     "; Notation notation; Question question"
 )
 _NAMED: Final = {word: entry.split()[0] for entry in _NAMES.split(";") for word in entry.split()[1:]}
-_WORDS: Final = ("mass", "charge", "length", "time", "field", "model", "error", "rate", "depth", "mean")
+WORDS: Final = ("mass", "charge", "length", "time", "field", "model", "error", "rate", "depth", "mean")
 _DROPPED: Final = re.compile(
     r"\\(?:label|index|vspace|hspace|input|include|includegraphics|caption|footnote|footnotetext|bibliography"
     r"|bibliographystyle|setcounter|addtocounter|pagestyle|thispagestyle|usepackage|cssId|date|author|title)\*?"
@@ -216,7 +180,7 @@ def _cut_parts(story: Story, text: str) -> None:
             if heading := _HEADING.search(piece):
                 rest = piece[heading.end() :]
                 title, _, after = rest.partition("}")
-                if title := _plain(_PLACE.sub("", title)):
+                if title := _plain(PLACE.sub("", title)):
                     story.parts.append(Part("heading", title))
             else:
                 after = piece
@@ -229,7 +193,7 @@ def _cut_parts(story: Story, text: str) -> None:
 
 def _add_text(story: Story, kind: str, text: str, leaning: bool) -> None:
     last = 0
-    for place in _PLACE.finditer(text):
+    for place in PLACE.finditer(text):
         if not Found(0, 0, 0, 0, story.formulas[int(place[1])][0]).inline:
             _add_prose(story, kind, text[last : place.start()], leaning)
             story.parts.append(Part("displayed", place.group()))
@@ -349,9 +313,9 @@ _PREAMBLE: Final = r"""
 
 
 def compose_document(
-    story: Story, first: int, look: Look, source: random.Random
+    story: Story, first: int, look: Look, source: random.Random, *, row_gap_pt: float | None = None
 ) -> tuple[str, int, list[int]]:
-    """Write a document from a part of a story on.
+    """Write a document from a part of a story on, with so much more room between rows than TeX gives.
 
     Returns:
         The document, the next part that it does not have, and the formula behind each mark, from 1.
@@ -365,6 +329,8 @@ def compose_document(
         lines.append(written)
         number += 1
     body = "\n".join([*lines, *writer.close()])
+    if row_gap_pt is not None:
+        body = rf"\jot={row_gap_pt}pt" + "\n" + body
     return _frame(look, source, body), number, writer.marked
 
 
@@ -397,7 +363,7 @@ def _frame(look: Look, source: random.Random, body: str) -> str:
                 r"\usepackage{fancyhdr}\pagestyle{fancy}"
                 r"\fancyhead[L]{\slshape Notes on the theory}\fancyhead[R]{\thepage}"
             )
-    lines.append(_PREAMBLE.replace("@NUMBER@", _colour(_NUMBER_KEY)))
+    lines.append(_PREAMBLE.replace("@NUMBER@", _colour(NUMBER_KEY)))
     if not look.breaks:
         lines.append(r"\relpenalty=10000 \binoppenalty=10000")
     if look.spread != 1 and document_class != "beamer":
@@ -409,7 +375,7 @@ def _frame(look: Look, source: random.Random, body: str) -> str:
 
 
 def _colour(key: int) -> str:
-    return " ".join(f"{value / 255:.5f}" for value in (_MARKED_RED, key >> 8, key & 255))
+    return " ".join(f"{value / 255:.5f}" for value in (MARKED_RED, key >> 8, key & 255))
 
 
 class _Writer:
@@ -444,7 +410,7 @@ class _Writer:
             return rf"\{level}{{{part.text}}}"
         if part.kind == "displayed":
             return self._display(int(part.text[1:-1]))
-        words = _PLACE.sub(lambda place: self._inline(int(place[1])), part.text)
+        words = PLACE.sub(lambda place: self._inline(int(place[1])), part.text)
         if part.leaning:
             words = rf"{{\itshape {words}}}"
         return (
@@ -464,7 +430,8 @@ class _Writer:
 
     def _inline(self, formula: int) -> str:
         push, pop = self._mark(formula)
-        return f"{push}${self._story.formulas[formula][1]}${pop.strip()}{{}}"
+        # Where a line begins, TeX first sets the label of an item or a heading: these are not marked.
+        return rf"\leavevmode{push}${self._story.formulas[formula][1]}${pop.strip()}{{}}"
 
     def _display(self, formula: int) -> str:
         environment, latex = self._story.formulas[formula]
@@ -493,7 +460,7 @@ class _Writer:
                 else self._source.choice(["Examples", "Summary", "A closer look", "Proof"])
             )
             self._frame_size = 0
-            return f"{before}\n\\begin{{frame}}{{{_PLACE.sub('', title)}}}\n"
+            return f"{before}\n\\begin{{frame}}{{{PLACE.sub('', title)}}}\n"
         self._frame_size += len(part.text)
         return ""
 
@@ -506,7 +473,7 @@ class _Writer:
         return lines
 
     def _word(self) -> str:
-        return self._source.choice(_WORDS)
+        return self._source.choice(WORDS)
 
     def _table(self) -> str:
         source = self._source
@@ -544,158 +511,78 @@ class _Writer:
         return r"\begin{quote}" + "\n".join(lines) + r"\end{quote}" + "\n"
 
 
-class _Stroke(NamedTuple):
-    """An object of a page that a mark colours: where it starts, and which room it takes, in points."""
+_FIXED: Final = re.compile(  # letters in these are no letters of the formula
+    r"\\(?:begin|end|text\w*|mathrm|operatorname|mathcal|mathbb|mathfrak|mathscr|mathbf|bm|boldsymbol|mathsf"
+    r"|mathit|mathtt|hspace|vspace|phantom|rule|mbox|hbox|label|tag)\*?\s*(?:\{(?:[^{}]|\{[^{}]*\})*\}){1,2}"
+    r"|\\(?:hskip|kern|mskip|mkern)[^a-z]*[a-z]{2}|\\\\\[[^\]]*\]|\\[A-Za-z]+|\\.|[A-Za-z]"
+)
+_VECTORS: Final = (r"\mathbf{%s}",) * 4 + (r"\boldsymbol{%s}", r"\vec{%s}", r"\mathrm{%s}", r"\mathsf{%s}")
+_UNLIKE: Final = (  # a formula, though it may look like one
+    "(%d)", "(%d)", "(%d.%d)", "[%d]", "[%d]", "[%d, %d]", "%d.%d", "%d", "%d.%d%d", "Figure %d.%d,",
+    "page %d", "(%da)", "(ii)", "(a)", "1%d9%d", "%dD", "%dth", "I", "I", "A", "PPC,", "AIX", "ie.", "e.g.",
+    "(see %d)", "../../data/run%d.dat", r"\texttt{run -p -i %d}", r"\texttt{x[%d] = y}", "-p -e %d", "<li>",
+    "</em>.", "10%d\\%", "http://www.example.org/page%d.html", r"\emph{a priori}", r"\textit{et al.}",
+    r"\textbf{%d.}", "x-axis", "--", "(...)", r"\textit{e}", r"\textbf{a}", r"\textbf{note}", "ABC", "%d:%d",
+    "%d/%d", r"\textsc{ii}", "don't", "I've", "%d\\#",
+)  # fmt: skip
+_UNLIKE_SHARE: Final = 0.03  # of the words
 
-    key: int
-    x: float
-    y: float
-    box: tuple[float, float, float, float]  # left, bottom, right, top
+
+def part_of(story: Story, first: int) -> Story:
+    """Return the run of a story that a document has."""
+    size, last = 0, first
+    while last < len(story.parts) and size < 2 * _RUN_CHARACTERS:
+        size += len(story.parts[last].text)
+        last += 1
+    return replace(story, parts=story.parts[first:last])
 
 
-def mark_pages(
-    pdf: bytes, formulas: Sequence[tuple[str, str]], look: Look, dpis: Iterator[int]
-) -> Iterator[MarkedPage]:
-    """Draw the pages of a marked document, and find the boxes of its formulas.
+def _unlike(source: random.Random) -> str:
+    """Give something that stands in prose and is no formula."""
+    return re.sub("%d", lambda _: str(source.randint(1, 12)), source.choice(_UNLIKE))
 
-    Args:
-        pdf: the document.
-        formulas: environment and LaTeX behind each mark, from 1.
-        look: what it was set in.
-        dpis: resolution of each page.
+
+def vary_story(story: Story, source: random.Random) -> Story:
+    """Make a story differ from its author's habits, which a few authors would else teach the detector.
+
+    Some letters of its formulas become vectors, bold or with a hat; references, numbers, bits of code
+    and abbreviations come between its words; and displays follow each other without words between them.
     """
-    with open_pdf(pdf) as document:
-        drawn = [_draw_page(document, number, next(dpis)) for number in range(len(document))]
-    pages_of: dict[int, int] = {}
-    for _, keys, _, _ in drawn:
-        for key in np.unique(keys):
-            pages_of[int(key)] = pages_of.get(int(key), 0) + 1
-    for pixels, keys, strokes, dpi in drawn:
-        boxes: list[MarkedBox] = []
-        classes = np.zeros(keys.shape, np.uint8)
-        for key, lines in _pieces(strokes, look.size_pt).items():
-            mask = keys == key
-            environment, latex = ("", "") if key == _NUMBER_KEY else formulas[key - 1]
-            inline = Found(0, 0, 0, 0, environment).inline
-            kind = NUMBER if key == _NUMBER_KEY else INLINE if inline else DISPLAYED
-            classes[mask] = KINDS.index(kind) + 1
-            whole = [[stroke for line in lines for stroke in line]]
-            pieces = whole if kind == DISPLAYED else lines
-            alone = len(pieces) == 1 and pages_of.get(key) == 1
-            for box, baseline in _ink_boxes(mask, pieces, dpi, pixels.shape[0]):
-                boxes.append(MarkedBox(kind, box, baseline, latex, alone))
-        yield MarkedPage(pixels, classes, boxes, dpi, str(look))
+    formulas = story.formulas
+    if source.random() < 0.5:
+        letters = [one for _, latex in formulas for one in _FIXED.findall(latex) if len(one) == 1]
+        chosen = set(source.sample(letters, min(len(letters), source.randint(2, 12))))
+        form, hat = source.choice(_VECTORS), source.choice(["", "", r"\hat", r"\tilde", r"\bar"])
+        hatted = {letter for letter in sorted(chosen) if hat and source.random() < 0.4}
+
+        def dress(match: re.Match[str]) -> str:
+            letter = match.group()
+            if letter not in chosen:
+                return letter
+            return f"{{{hat}{{{form % letter}}}}}" if letter in hatted else f"{{{form % letter}}}"
+
+        formulas = [(environment, _FIXED.sub(dress, latex)) for environment, latex in formulas]
+    strange = source.choice([0.0, 0.5, 1.0, 2.0]) * _UNLIKE_SHARE
+    parts: list[Part] = []
+    displays = (part for part in story.parts if part.kind == "displayed")
+    for part in story.parts:
+        words = part.text.split(" ")
+        if part.kind in ("text", "item") and "{" not in part.text:
+            for place in range(len(words) - 1, 0, -1):
+                if source.random() < strange:
+                    words.insert(place, _unlike(source))
+        parts.append(replace(part, text=" ".join(words)))
+        if part.kind == "displayed" and source.random() < 0.12:
+            parts.append(next(displays, part))
+    return replace(story, parts=parts, formulas=formulas)
 
 
-def _draw_page(
-    document: "PdfDocument", number: int, dpi: int
-) -> tuple[NDArray[np.uint8], NDArray[np.int32], list[_Stroke], int]:
-    """Return the grey picture of a page, the mark of every pixel of ink, and the marked objects."""
-    from ctypes import byref, c_float, c_uint
-
-    raw = require_extra("pypdfium2.raw", "data")
-    page = document[number]
-    plain = page.render(
-        scale=dpi / 72,
-        optimize_mode=None,
-        no_smoothtext=True,
-        no_smoothpath=True,
-        no_smoothimage=True,
-        rev_byteorder=True,
-    )
-    colours = np.asarray(plain.to_numpy())[:, :, :3].astype(np.int32)
-    keys = np.where(colours[:, :, 0] == _MARKED_RED, colours[:, :, 1] * 256 + colours[:, :, 2], 0)
-    strokes: list[_Stroke] = []
-    red, green, blue, alpha = c_uint(), c_uint(), c_uint(), c_uint()
-    left, bottom, right, top = c_float(), c_float(), c_float(), c_float()
-    matrix = raw.FS_MATRIX()
-    for index in range(raw.FPDFPage_CountObjects(page)):
-        item = raw.FPDFPage_GetObject(page, index)
-        raw.FPDFPageObj_GetFillColor(item, byref(red), byref(green), byref(blue), byref(alpha))
-        if red.value != _MARKED_RED or alpha.value != 255:
-            continue
-        raw.FPDFPageObj_GetBounds(item, byref(left), byref(bottom), byref(right), byref(top))
-        box = left.value, bottom.value, right.value, top.value
-        raw.FPDFPageObj_GetMatrix(item, byref(matrix))
-        text = raw.FPDFPageObj_GetType(item) == raw.FPDF_PAGEOBJ_TEXT
-        x, y = (matrix.e, matrix.f) if text else box[:2]
-        strokes.append(_Stroke(green.value * 256 + blue.value, x, y, box))
-        raw.FPDFPageObj_SetFillColor(item, 0, 0, 0, 255)
-        raw.FPDFPageObj_SetStrokeColor(item, 0, 0, 0, 255)
-    pixels = np.asarray(page.render(scale=dpi / 72, grayscale=True).to_numpy()).copy()
-    page.close()
-    return pixels, _spread(keys.astype(np.int32), pixels), strokes, dpi
-
-
-def _spread(keys: NDArray[np.int32], pixels: NDArray[np.uint8]) -> NDArray[np.int32]:
-    """Give the soft rims of marked strokes, which the hard drawing does not have, the mark beside them."""
-    for axis, step in ((0, 1), (0, -1), (1, 1), (1, -1)):
-        beside = np.roll(keys, step, axis)
-        keys = np.where((keys == 0) & (pixels < 215) & (beside > 0), beside, keys)
-    return keys
-
-
-def _pieces(strokes: Sequence[_Stroke], size_pt: float) -> dict[int, list[list[_Stroke]]]:
-    """Cut the objects of each mark where TeX began a new line; numbers that are not neighbours are apart."""
-    found: dict[int, list[list[_Stroke]]] = {}
-    for stroke in strokes:
-        pieces = found.setdefault(stroke.key, [[]])
-        if pieces[-1]:
-            before = pieces[-1][-1]
-            back = before.x - stroke.x > 2 * size_pt and before.y - stroke.y > 0.7 * size_pt
-            column = stroke.y - before.y > 6 * size_pt and stroke.x - before.x > 4 * size_pt
-            apart = stroke.key == _NUMBER_KEY and (
-                abs(before.y - stroke.y) > 2 or abs(before.box[2] - stroke.box[0]) > size_pt
-            )
-            if back or column or apart:
-                pieces.append([])
-        pieces[-1].append(stroke)
-    return found
-
-
-def _ink_boxes(
-    mask: NDArray[np.bool_], pieces: list[list[_Stroke]], dpi: int, height: int
-) -> Iterator[tuple[tuple[int, int, int, int], float]]:
-    """Return the box of the ink of each piece, and its baseline, in pixels."""
-    scale = dpi / 72
-    for piece in pieces:
-        left = int(min(stroke.box[0] for stroke in piece) * scale) - 3
-        right = int(max(stroke.box[2] for stroke in piece) * scale) + 4
-        top = height - int(max(stroke.box[3] for stroke in piece) * scale) - 4
-        bottom = height - int(min(stroke.box[1] for stroke in piece) * scale) + 3
-        left, top = max(0, left), max(0, top)
-        part = mask[top:bottom, left:right]
-        rows, columns = np.flatnonzero(part.any(axis=1)), np.flatnonzero(part.any(axis=0))
-        if len(rows):
-            box = (
-                left + int(columns[0]),
-                top + int(rows[0]),
-                left + int(columns[-1]) + 1,
-                top + int(rows[-1]) + 1,
-            )
-            yield box, height - piece[0].y * scale
-
-
-class MarkedDocument(NamedTuple):
-    """A document whose formulas are marked, and what stands behind each mark, from 1."""
-
-    pdf: bytes
-    formulas: list[tuple[str, str]]  # environment, LaTeX
-    look: Look
-
-
-def make_documents(sources: Sequence[Path], *, classes: Sequence[str], seed: int) -> Iterator[MarkedDocument]:
-    """Set the prose of TeX sources in documents of many looks, without end.
-
-    Args:
-        sources: folders, files or archives of TeX sources.
-        classes: the document classes to choose from.
-        seed: of all choices.
+def draw_stories(sources: Sequence[Path], source: random.Random) -> Iterator[Story]:
+    """Draw stories without end, long ones more often.
 
     Raises:
         I2LError: if there is no prose in the sources.
     """
-    source = random.Random(seed)
     stories = list(read_stories(sources))
     if not stories:
         raise I2LError(
@@ -703,45 +590,4 @@ def make_documents(sources: Sequence[Path], *, classes: Sequence[str], seed: int
         )
     weights = [len(story.parts) for story in stories]
     while True:
-        (story,) = source.choices(stories, weights)
-        look = draw_look(source, classes)
-        first = source.randrange(max(1, len(story.parts) - 30))
-        text, _, marked = compose_document(story, first, look, source)
-        result = run_pdflatex(text, trusted=False, cpu_s=_CPU_S)
-        if result.pdf:
-            yield MarkedDocument(result.pdf, [story.formulas[number] for number in marked], look)
-
-
-def make_pages(
-    sources: Sequence[Path], *, classes: Sequence[str], seed: int = 0, dpi: int | None = None
-) -> Iterator[MarkedPage]:
-    """Set the prose of TeX sources in pages, as `make_documents` does; of one resolution, or of any."""
-    source = random.Random(seed)
-
-    def draw_dpi() -> Iterator[int]:
-        while True:
-            low, high = DPI_RANGE
-            yield dpi or round(low * (high / low) ** source.random())
-
-    for document in make_documents(sources, classes=classes, seed=seed):
-        yield from mark_pages(document.pdf, document.formulas, document.look, draw_dpi())
-
-
-def write_pages(pages: Iterator[MarkedPage], folder: Path, count: int) -> None:
-    """Write pages as pictures with their classes and boxes; what is there already counts.
-
-    Every page is `NUMBER.png`, `NUMBER.classes.png` and `NUMBER.json`, the last of which is written last.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    number = len(list(folder.glob("*.json")))
-    while number < count:
-        page = next(pages)
-        if not page.boxes and number % 20:
-            continue
-        Image.fromarray(page.pixels).save(folder / f"{number:06d}.png", compress_level=1)
-        Image.fromarray(page.classes).save(folder / f"{number:06d}.classes.png", compress_level=1)
-        with atomic_write(folder / f"{number:06d}.json") as file:
-            json.dump(
-                {"dpi": page.dpi, "look": page.look, "boxes": [asdict(box) for box in page.boxes]}, file
-            )
-        number += 1
+        yield source.choices(stories, weights)[0]

@@ -43,6 +43,8 @@ _POINTS_PER_INCH: Final = 72.0
 _METRES_PER_POINT: Final = 0.0254 / 72
 _MIN_GLYPHS, _MAX_GLYPHS = 20, 40_000  # of a page whose fonts are looked at
 _MIN_MATH_LETTERS: Final = 1  # in fonts of formulas, for these to be believed
+_IMAGE: Final = 3  # among the objects of a page, as pdfium counts them
+_SCAN_SHARE: Final = 0.3  # of a page, that the picture of a scan covers
 
 
 class PageError(I2LError):
@@ -386,10 +388,8 @@ class _Pdf:
         """
         if not (width > 0 and height > 0):
             raise PageError(f"Page {index + 1} of {self.name} has no size.")
-        inches = width * height / _POINTS_PER_INCH**2
-        dpi = min(DPI, math.sqrt(MAX_PAGE_PIXELS / inches))
-        longest = max(width, height)
-        if dpi < MIN_DPI or longest / _POINTS_PER_INCH * dpi > 60_000:
+        dpi = min(DPI, math.sqrt(MAX_PAGE_PIXELS / (width * height)) * _POINTS_PER_INCH)
+        if dpi < MIN_DPI or max(width, height) / _POINTS_PER_INCH * dpi > 60_000:
             raise PageError(
                 f"Page {index + 1} of {self.name} is {width * _METRES_PER_POINT:.1f} x "
                 f"{height * _METRES_PER_POINT:.1f} m; cut out the part with the formulas."
@@ -408,34 +408,44 @@ def _as_page_error(name: str) -> Iterator[None]:
 
 # Fonts that hardly anything but formulas is set in: those of TeX, of MathML, of Word and of web pages.
 _MATH_FONTS: Final = re.compile(
-    r"CMMI|CMSY|CMEX|CMBSY|CMMIB|MSAM|MSBM|EUFM|EUSM|EURM|EUEX|RSFS|LMMath|lmmi|lmsy|lmex|Math|MathJax|"
+    r"CMMI|CMSY|CMEX|CMBRMI|CMBRSY|CMBSY|CMMIB|MSAM|MSBM|EUFM|EUSM|EURM|EUEX|RSFS|LMMath|lmmi|lmsy|lmex|Math|MathJax|"
     r"KaTeX_(?:Size|AMS|Cali|Frak|Script)|^Symbol|txmi|txsy|txex|pxmi|pxsy|pxex|NewTXMI|NTXM|zpzcm|"
     r"pplri7m|ptmri7m|futmi|fourier-m|esint|wasy|stmary|BBOLD|dsrom|MdSymbol|Euler|mathdes|Kp--M|-M-|anttm",
     re.IGNORECASE,
 )
 _LEANING_FONTS: Final = re.compile(r"Ital|Obliq|Slant|CMTI|CMSL|SL\d|-It\b", re.IGNORECASE)
-_BOLD_FONTS: Final = re.compile(r"Bold|CMBX|LMRoman\d+-Bold|Black|-Bd", re.IGNORECASE)
+_BOLD_FONTS: Final = re.compile(r"Bold|CMBX|CMB\d|CMSSBX|Medi(?:um)?\b|Black|-Bd", re.IGNORECASE)
+_LEANING_FLAG: Final = 1 << 6  # of a font in a PDF
 _FONT_NAME_BYTES: Final = 128
 # Beside a letter of a formula these belong to it too, though they are set in the font of the text.
-_SIGNS: Final = frozenset("0123456789()[]{}=+-<>|/!'\u2032\u2212\u00b1\u00d7\u00b7\u2264\u2265")
+_SIGNS: Final = frozenset("0123456789()[]{}=+-<>|/!'\u2032\u00b7\u25e6")
 _PAUSES: Final = frozenset(",;:.")
+_ACCENTS: Final = frozenset("\u00af\u02c6\u02c7\u02c9\u02d8\u02d9\u02da\u02dc\u00a8\u00b4\u20d7^~")
 _FUNCTIONS: Final = re.compile(
     "(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|log|ln|lim|max|min|sup|inf|exp|det|dim|ker|deg|gcd|Pr|mod|[Tt]r|rank|Re|Im|im|id|arg|sgn|"
-    "ord|span|coker|Hom|Aut|End|Gal|Spec|Stab|Res|diag|curl|div|grad|vol|supp|lcm|char|erf"
+    "ord|span|coker|[Hh]om|Aut|End|Gal|Spec|Stab|Res|diag|curl|div|grad|vol|supp|lcm|char|erf"
 )
-_WORD_GAP: Final = 0.5  # of the height of the type: wider gaps end a formula
-_LETTER_GAP: Final = 0.12  # between letters of one word
-_SIGN_GAP: Final = 0.9  # on either side of a sign, which a formula neither begins nor ends with
+_SHORT_WORDS: Final = re.compile(
+    "a[lnst]?|be|by|do|e[gt]|go|he|i[efnst]|m[ey]|no|o[fnr]|so|to|u[ps]|we|[AIO]|[AIO][fnst]|We"
+)
+_NO_LETTERS: Final = re.compile(r"i\.e|e\.g|[\u2019'][st]")
+_WORD_GAP: Final = 0.75  # of the height of the type: wider gaps end a formula
+_STACKED_GAP, _STACKED_RISE = 0.4, 0.3  # to what stands beside, over or under a formula
+_BESIDE_GAP: Final = 0.4  # between a formula and a digit or a bracket that goes with it
+_LETTER_GAP: Final = 0.18  # between letters of one word
+_SIGN_GAP: Final = 1.1  # on either side of a sign, which a formula neither begins nor ends with
 _SCRIPT_SIZE: Final = 0.85  # of the type beside it, at most
+_TOUCHING_GAP: Final = 0.15  # between a name and its bracket
 _NAME_GAP: Final = 0.25  # between a letter and what it belongs to
 _FUNCTION_GAP: Final = 0.32  # between the name of a function and what it belongs to
-_PAUSE_GAP: Final = 0.33  # after a comma within a formula
-_COLON_GAP: Final = 0.6  # after a colon, as in f: X -> Y
+_PAUSE_GAP: Final = 0.4  # after a comma within a formula
+_COLON_GAP: Final = 0.9  # after a colon, as in f: X -> Y
 _MAX_PAUSES: Final = 12  # glyphs between two parts of one formula
-_BULLETS: Final = frozenset("\u2022\u25e6\u25aa\u2013")
+_BULLETS: Final = frozenset("\u2022\u2023\u25a0\u25a1\u25aa\u25b6\u25b7\u25b8\u25cb\u25e6\u2013")
 _NUMBER: Final = re.compile(r"(?:[A-Z]\.?)?\d{1,3}(?:[.\-]\d{1,3}){0,3}[a-z]?'?")
 _NUMBER_GAP: Final = 1.5  # around an equation number
 _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
+_BRACKETS: Final = frozenset("()[]{}")
 
 
 class _Glyph(NamedTuple):
@@ -449,6 +459,11 @@ class _Glyph(NamedTuple):
     leaning: bool = False
 
     @property
+    def letter(self) -> bool:
+        """Whether it is a letter; an accent counts as one in Unicode, but not here."""
+        return self.text.isalpha() and self.text not in _ACCENTS
+
+    @property
     def sign(self) -> bool:
         """Whether it is a sign between two terms, such as = or +."""
         return self.text == "-" or (self.text != "|" and unicodedata.category(self.text or " ") == "Sm")
@@ -458,14 +473,23 @@ def _read_hints(page: Any, size_px: tuple[int, int]) -> GlyphHints | None:  # no
     """Read where the glyphs of a page are, and which of them are parts of formulas by their fonts.
 
     Returns:
-        None if the page has no text of its own, as a scan has not, or no letters in fonts of formulas.
+        None if the page has no text of its own, or may be a scan with words behind it.
     """
     glyphs = _with_leaning_letters(_read_glyphs(page, size_px))
-    if sum(glyph.mathematical and glyph.text.isalpha() for glyph in glyphs) < _MIN_MATH_LETTERS:
+    letters = sum(glyph.mathematical and glyph.text.isalpha() for glyph in glyphs)
+    if not glyphs or (letters < _MIN_MATH_LETTERS and _is_scan(page)):
         return None
     boxes = np.array([glyph.box for glyph in glyphs], np.float64).reshape(-1, 4)
     mathematical = np.array([glyph.mathematical for glyph in glyphs])
     return GlyphHints(boxes, mathematical, tuple(_runs(glyphs)), tuple(_numbers(glyphs)))
+
+
+def _is_scan(page: Any) -> bool:  # noqa: ANN401 - of pdfium
+    """Tell whether a picture covers much of a page; the text that a search finds may then be a machine's."""
+    width, height = page.get_size()
+    pictures = [item for item in page.get_objects(max_depth=2) if item.type == _IMAGE]
+    boxes = [item.get_bounds() if hasattr(item, "get_bounds") else item.get_pos() for item in pictures]
+    return any((box[2] - box[0]) * (box[3] - box[1]) > _SCAN_SHARE * width * height for box in boxes)
 
 
 def _read_glyphs(page: Any, size_px: tuple[int, int]) -> list[_Glyph]:  # noqa: ANN401 - of pdfium
@@ -498,77 +522,99 @@ def _read_glyphs(page: Any, size_px: tuple[int, int]) -> list[_Glyph]:  # noqa: 
                 mathematical, bold, leaning = (
                     bool(fonts.search(plain)) for fonts in (_MATH_FONTS, _BOLD_FONTS, _LEANING_FONTS)
                 )
+                leaning = leaning or bool(flags.value & _LEANING_FLAG)
                 known[name] = mathematical, bold, leaning and not mathematical
             x0, y0 = on_picture(left.value, top.value)
             x1, y1 = on_picture(right.value, bottom.value)
             box = min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
             code = raw.FPDFText_GetUnicode(text, index)
             said = chr(code) if 32 < code < 0x110000 else ""
-            if 0xD800 <= code < 0xE000:  # half of a letter that Unicode has for formulas
+            if 0xD800 <= code < 0xF900:  # half of a letter for formulas, or one that the font has no name for
                 said = "x"
             size = raw.FPDFText_GetFontSize(text, index) * scale
-            glyphs.append(_Glyph(said, max(size, 1.0), box, *known[name]))
+            glyph = _Glyph(said, max(size, 1.0), box, *known[name])
+            glyphs.append(glyph._replace(mathematical=True) if _is_sign_of_formulas(said) else glyph)
     finally:
         raw.FPDFText_ClosePage(text)
     return glyphs
+
+
+def _is_sign_of_formulas(said: str) -> bool:
+    """Tell what stands in formulas only, whatever its font is: a Greek letter, or a sign that no word has."""
+    return "\u0391" <= said <= "\u03f5" or (said > "\x7f" and unicodedata.category(said) == "Sm")
 
 
 def _with_leaning_letters(glyphs: list[_Glyph]) -> list[_Glyph]:
     """Count italic letters that stand alone as those of formulas, where these have no italics of their own.
 
     So it is with Times, Utopia and others, whose italics serve for words and for formulas. Letters of an
-    italic phrase are told by their neighbours; in italic paragraphs only letters with scripts count.
+    italic phrase are told by their neighbours: there only those that are no words count.
     """
-    words: list[tuple[int, int]] = []  # runs of italic letters of one word
-    for index, glyph in enumerate(glyphs):
-        if not (glyph.leaning and glyph.text.isalpha()):
-            continue
-        if words and words[-1][1] == index and _are_neighbours(glyphs, index - 1, index, _LETTER_GAP):
-            words[-1] = words[-1][0], index + 1
-        else:
-            words.append((index, index + 1))
+    words = _words(glyphs, [glyph.leaning for glyph in glyphs])
     lengths = {start: end - start for start, end in words} | {end - 1: end - start for start, end in words}
     chosen: list[int] = []
     for start, end in words:
         sizes = [glyph.size_px for glyph in glyphs[start : end + 1]]  # a script may follow that is no letter
-        scripts = min(sizes) < _SCRIPT_SIZE * max(sizes)
+        large = sum(size >= _SCRIPT_SIZE * max(sizes) for size in sizes[: end - start])
         in_phrase = lengths.get(start - 1, 0) > 2 or lengths.get(end, 0) > 2
-        if scripts or (end - start <= 2 and not in_phrase):
-            chosen += range(start, end)
-    own = sum(glyph.mathematical and glyph.text.isalpha() and glyph.text < "\x7f" for glyph in glyphs)
-    if own >= len(chosen):
-        return glyphs
-    marked = list(glyphs)
-    for index in chosen:
-        marked[index] = glyphs[index]._replace(mathematical=True)
-    return marked
+        word = "".join(glyph.text for glyph in glyphs[start:end])
+        scripts = large <= 2 and min(sizes) < _SCRIPT_SIZE * sizes[0]
+        alone = len(word) == 1 and not in_phrase
+        around = "".join(glyph.text for glyph in glyphs[max(0, start - 2) : end + 2])
+        if scripts or alone or (not _SHORT_WORDS.fullmatch(word) and len(word) <= (1 if in_phrase else 2)):
+            chosen += range(start, end) if not _NO_LETTERS.search(around) else ()
+    own = sum(glyph.mathematical and "a" <= glyph.text <= "z" for glyph in glyphs)
+    if own <= sum("a" <= glyphs[index].text <= "z" for index in chosen):
+        for index in chosen:
+            glyphs[index] = glyphs[index]._replace(mathematical=True)
+    return glyphs
 
 
 def _runs(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
     """Find runs of glyphs that are formulas: letters in their fonts, with signs and digits beside them."""
     taken = [glyph.mathematical for glyph in glyphs]
     _take_words(glyphs, taken)
+    scripts: set[int] = set()  # in the font of the text
     for order in (range(1, len(glyphs)), range(len(glyphs) - 2, -1, -1)):
         step = 1 if order.step > 0 else -1
         for index in order:
             beside, glyph = index - step, glyphs[index]
             if taken[index] or not taken[beside]:
                 continue
-            if glyph.text and glyph.text in _SIGNS:
-                taken[index] = _are_neighbours(glyphs, index, beside, _gap(glyphs, index, beside))
-            elif step > 0 and glyph.size_px < _SCRIPT_SIZE * glyphs[beside].size_px:
+            if glyph.text in _ACCENTS:
+                taken[index] = _are_neighbours(glyphs, index, beside, 0.0)
+            elif glyph.text and glyph.text in _SIGNS:
+                most = _gap(glyphs, index, beside, _BESIDE_GAP)
+                taken[index] = _are_neighbours(glyphs, index, beside, most)
+            elif step > 0 and (
+                glyph.size_px < _SCRIPT_SIZE * glyphs[beside].size_px
+                or (beside in scripts and glyph.size_px == glyphs[beside].size_px)
+            ):
                 taken[index] = _are_neighbours(glyphs, index, beside, _LETTER_GAP)
+                scripts.add(index)
     _take_pauses(glyphs, taken)
     run: list[_Glyph] = []
     for index, glyph in enumerate(glyphs):
-        if run and not (
-            taken[index] and _are_neighbours(glyphs, index - 1, index, _gap(glyphs, index - 1, index))
-        ):
+        if run and not (taken[index] and _goes_on(run, glyphs, index)):
             yield from _trimmed(run)
             run = []
         if taken[index]:
             run.append(glyph)
     yield from _trimmed(run)
+
+
+def _goes_on(run: list[_Glyph], glyphs: list[_Glyph], index: int) -> bool:
+    """Tell whether a glyph stands beside the last one of a formula, or over, under or beside all of it."""
+    (left, top, right, bottom), box = _hull(run), glyphs[index].box
+    size = max(glyph.size_px for glyph in run)
+    gap, rise = max(left, box[0]) - min(right, box[2]), max(top, box[1]) - min(bottom, box[3])
+    stacked = gap <= _STACKED_GAP * size and rise <= _STACKED_RISE * size
+    return stacked or _are_neighbours(glyphs, index - 1, index, _gap(glyphs, index - 1, index, _WORD_GAP))
+
+
+def _hull(run: list[_Glyph]) -> tuple[int, int, int, int]:
+    left, top, right, bottom = zip(*(glyph.box for glyph in run), strict=True)
+    return min(left), min(top), max(right), max(bottom)
 
 
 def _take_pauses(glyphs: list[_Glyph], taken: list[bool]) -> None:
@@ -581,23 +627,25 @@ def _take_pauses(glyphs: list[_Glyph], taken: list[bool]) -> None:
             continue
         if 0 <= last < index - 1:
             stretch = range(last, index)
-            narrow = all(
-                _are_neighbours(glyphs, place, place + 1, _pause_gap(glyphs[place])) for place in stretch
-            )
+            gaps = [(place, _pause_gap(glyphs, place)) for place in stretch[: _MAX_PAUSES + 1]]
+            narrow = all(_are_neighbours(glyphs, place, place + 1, most) for place, most in gaps)
             if narrow and index - last <= _MAX_PAUSES:
                 taken[last:index] = [True] * (index - last)
         last = index
 
 
-def _pause_gap(glyph: _Glyph) -> float:
-    return _COLON_GAP if glyph.text == ":" else _PAUSE_GAP
+def _pause_gap(glyphs: list[_Glyph], place: int) -> float:
+    """Return how wide a gap after a glyph between two parts of a formula may be; a full stop parts them."""
+    if glyphs[place].text == "." and not {glyphs[place - 1].text, glyphs[place + 1].text} & {".", ","}:
+        return _LETTER_GAP
+    return _COLON_GAP if ":" in (glyphs[place].text, glyphs[place + 1].text) else _PAUSE_GAP
 
 
-def _gap(glyphs: list[_Glyph], first: int, second: int) -> float:
+def _gap(glyphs: list[_Glyph], first: int, second: int, most: float) -> float:
     """Return how wide a gap between two glyphs of one formula may be: around signs TeX stretches it."""
     if ":" in (glyphs[first].text, glyphs[second].text):
         return _COLON_GAP
-    return _SIGN_GAP if glyphs[first].sign or glyphs[second].sign else _WORD_GAP
+    return _SIGN_GAP if glyphs[first].sign or glyphs[second].sign else most
 
 
 def _numbers(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
@@ -608,14 +656,11 @@ def _numbers(glyphs: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
             start = index
         if glyph.text != ")" or glyphs[start].text != "(":
             continue
-        inside = "".join(one.text for one in glyphs[start + 1 : index])
-        if not _NUMBER.fullmatch(inside):
+        if not _NUMBER.fullmatch("".join(one.text for one in glyphs[start + 1 : index])):
             continue
-        before = start == 0 or not _are_neighbours(glyphs, start - 1, start, _NUMBER_GAP)
-        after = index + 1 == len(glyphs) or not _are_neighbours(glyphs, index, index + 1, _NUMBER_GAP)
-        if before and after:
-            sides = list(zip(*(one.box for one in glyphs[start : index + 1]), strict=True))
-            yield min(sides[0]), min(sides[1]), max(sides[2]), max(sides[3])
+        sides = [(a, a + 1) for a in (start - 1, index) if 0 <= a < len(glyphs) - 1]
+        if not any(_are_neighbours(glyphs, first, second, _NUMBER_GAP) for first, second in sides):
+            yield _hull(glyphs[start : index + 1])
 
 
 def _are_neighbours(glyphs: list[_Glyph], first: int, second: int, most: float) -> bool:
@@ -624,53 +669,74 @@ def _are_neighbours(glyphs: list[_Glyph], first: int, second: int, most: float) 
     size = max(glyphs[first].size_px, glyphs[second].size_px)
     gap = max(a[0], b[0]) - min(a[2], b[2])
     rise = max(a[1], b[1]) - min(a[3], b[3])
-    return gap <= most * size and rise <= 0.5 * size and abs(a[1] + a[3] - b[1] - b[3]) < 2.2 * size
+    return gap <= most * size and rise <= 0.7 * size and abs(a[1] + a[3] - b[1] - b[3]) < 2.2 * size
 
 
 def _take_words(glyphs: list[_Glyph], taken: list[bool]) -> None:
     """Count as part of formulas what stands in the font of the text, but is no word of it.
 
-    That is a name such as sin right beside a letter of a formula, a single letter beside one, and a single
-    bold letter among others that are not bold, as vectors are set.
+    That is a name such as sin right beside a letter of a formula, a single letter beside one, any name right
+    before a bracket or a script of a formula, and a single bold letter that is not part of a bold phrase, as
+    vectors are set.
     """
-    start = 0
-    while start < len(glyphs):
-        end = start
-        while end < len(glyphs) and glyphs[end].text.isalpha() and not glyphs[end].mathematical:
-            if end > start and not _are_neighbours(glyphs, end - 1, end, _LETTER_GAP):
-                break
-            end += 1
-        if end > start:
-            word = "".join(glyph.text for glyph in glyphs[start:end])
-            most = _FUNCTION_GAP if _FUNCTIONS.fullmatch(word) else _NAME_GAP
-            before = start > 0 and taken[start - 1] and _are_neighbours(glyphs, start - 1, start, most)
-            after = end < len(glyphs) and (taken[end] or glyphs[end].text == "(")
-            after = after and _are_neighbours(glyphs, end - 1, end, most)
-            single = end - start == 1
-            around = [glyph.bold for glyph in (*glyphs[max(0, start - 2) : start], *glyphs[end : end + 2])]
-            vector = single and glyphs[start].bold and not any(around)
-            if vector or ((before or after) and (single or _FUNCTIONS.fullmatch(word))):
-                taken[start:end] = [True] * (end - start)
-        start = max(end, start + 1)
+    words = _words(glyphs, [not glyph.mathematical for glyph in glyphs])
+    for place, (start, end) in enumerate(words):
+        word = "".join(glyph.text for glyph in glyphs[start:end])
+        named = bool(_FUNCTIONS.fullmatch(word))
+        most = _FUNCTION_GAP if named else _NAME_GAP
+        before = start > 0 and taken[start - 1] and _are_neighbours(glyphs, start - 1, start, most)
+        after = end < len(glyphs) and (taken[end] or glyphs[end].text == "(")
+        after = after and _are_neighbours(glyphs, end - 1, end, most)
+        single = end - start == 1
+        vector = single and glyphs[start].bold and not _in_bold_phrase(glyphs, words, place)
+        if vector or ((before or after) and (single or named)) or _is_applied(glyphs, end, taken):
+            taken[start:end] = [True] * (end - start)
+
+
+def _words(glyphs: list[_Glyph], wanted: list[bool]) -> list[tuple[int, int]]:
+    """Return where words begin and end: wanted letters, side by side."""
+    words: list[tuple[int, int]] = []
+    for index, glyph in enumerate(glyphs):
+        if not glyph.letter or not wanted[index]:
+            continue
+        if words and words[-1][1] == index and _are_neighbours(glyphs, index - 1, index, _LETTER_GAP):
+            words[-1] = words[-1][0], index + 1
+        else:
+            words.append((index, index + 1))
+    return words
+
+
+def _in_bold_phrase(glyphs: list[_Glyph], words: list[tuple[int, int]], place: int) -> bool:
+    """Tell whether the word before or after a letter is a bold one too."""
+    first, last = words[place]
+    near = [(a, b) for a, b in words[max(0, place - 1) : place + 2] if a - last <= 1 and first - b <= 1]
+    return any(end - start > 1 and glyphs[start].bold for start, end in near)
+
+
+def _is_applied(glyphs: list[_Glyph], end: int, taken: list[bool]) -> bool:
+    """Tell whether a bracket with a formula in it, or a script, stands right after a word."""
+    if end >= len(glyphs) or not _are_neighbours(glyphs, end - 1, end, _TOUCHING_GAP):
+        return False
+    if glyphs[end].text == "(":
+        return end + 1 < len(glyphs) and taken[end + 1]
+    return glyphs[end].mathematical and glyphs[end].size_px < _SCRIPT_SIZE * glyphs[end - 1].size_px
 
 
 def _trimmed(run: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
     """Take brackets without their partners, and a pair around all of it, off a run; give its box."""
     while run:
         open_at: list[int] = []
-        alone: list[int] = []
         closes: dict[int, int] = {}
         for index, glyph in enumerate(run):
             if glyph.text in _PAIRS.values():
                 open_at.append(index)
-            elif glyph.text in _PAIRS:
-                if open_at and run[open_at[-1]].text == _PAIRS[glyph.text]:
-                    closes[open_at.pop()] = index
-                else:
-                    alone.append(index)
-        alone += open_at
+            elif open_at and run[open_at[-1]].text == _PAIRS.get(glyph.text):
+                closes[open_at.pop()] = index
+        brackets = {index for index, glyph in enumerate(run) if glyph.text in _BRACKETS}
+        alone = brackets - {*closes.keys(), *closes.values()}
         last = len(run) - 1
-        wrapped = closes.get(0) == last and not any(glyph.text == "," or glyph.sign for glyph in run[1:last])
+        wrapped = closes.get(0) == last and not run[0].mathematical
+        wrapped = wrapped and not any(glyph.text == "," or glyph.sign for glyph in run[1:last])
         hyphens = [glyph.text == "-" and not glyph.mathematical for glyph in (run[0], run[-1])]
         if 0 in alone or (wrapped and run[0].text == "(") or hyphens[0]:
             run = run[1:]
@@ -680,5 +746,4 @@ def _trimmed(run: list[_Glyph]) -> Iterator[tuple[int, int, int, int]]:
             break
     said = {glyph.text for glyph in run}
     if any(glyph.mathematical or glyph.bold for glyph in run) and not said <= _BULLETS:
-        sides = list(zip(*(glyph.box for glyph in run), strict=True))
-        yield min(sides[0]), min(sides[1]), max(sides[2]), max(sides[3])
+        yield _hull(run)

@@ -24,12 +24,12 @@ from typing import IO, Any, Final, Literal, NamedTuple
 from markupsafe import Markup
 from PIL import Image
 
+from i2l.config import ReadingOptions
 from i2l.errors import I2LError
 from i2l.files import atomic_write, file_checksum
 from i2l.formats.convert import FormatError, write_formula
 from i2l.formulas.lexer import FormulaError
 from i2l.html import fill_template, page_file
-from i2l.inference.options import ReadingOptions
 from i2l.inference.reader import Reader
 from i2l.pages.document import PageError, PageFile
 from i2l.pages.reader import PICTURE, PageFormula, PageReader, PageReading, choose_pages

@@ -1,6 +1,7 @@
 """The detector of formulas: its network, and how it is trained on pages that TeX has set.
 
     python -m i2l.pages.train pages SOURCE... --into PAGES --count 3000     set pages with known formulas
+    python -m i2l.pages.train web SOURCE... --into PAGES --modules FOLDER   the same as web pages, in Chromium
     python -m i2l.pages.train train PAGES --into RUN --minutes 60           train; goes on where it was left
     python -m i2l.pages.train export RUN --into MODEL                       write it as ONNX, to be used
 
@@ -19,6 +20,7 @@ import random
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -34,7 +36,7 @@ from i2l.errors import I2LError
 from i2l.files import atomic_write, write_checksums
 from i2l.images.ink import extract_ink, find_pieces
 from i2l.images.open import EmptyImageError
-from i2l.pages.corpus import TRAINING_CLASSES, make_pages, write_pages
+from i2l.pages.corpus import TRAINING_CLASSES
 from i2l.pages.find import (
     CELL_PX,
     DETECTOR_FILE,
@@ -47,6 +49,7 @@ from i2l.pages.find import (
     SYMBOL_PX,
     measure_symbols,
 )
+from i2l.pages.marked import make_pages, make_web_pages, write_pages
 from i2l.rendering.camera import degrade
 from i2l.rendering.rasterize import PageImage
 from i2l.rendering.styles import Style
@@ -462,13 +465,19 @@ def main() -> None:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     pages = commands.add_parser("pages", help="set pages by TeX whose formulas are known")
-    pages.add_argument("sources", nargs="+", type=Path, help="folders, files or archives of TeX sources")
-    pages.add_argument("--into", type=Path, required=True, help="folder of the pages")
-    pages.add_argument("--count", type=int, default=3000, help="how many")
     pages.add_argument(
         "--classes", default=",".join(TRAINING_CLASSES), help="document classes to choose from"
     )
-    pages.add_argument("--seed", type=int, default=0)
+    pages.add_argument("--varied", action="store_true", help="with vectors, references and bits of code")
+    web = commands.add_parser("web", help="draw web pages whose formulas are known, in Chromium")
+    web.add_argument("--modules", type=Path, help="folder that npm has filled with MathJax and fonts")
+    for command in (pages, web):
+        command.add_argument(
+            "sources", nargs="+", type=Path, help="folders, files or archives of TeX sources"
+        )
+        command.add_argument("--into", type=Path, required=True, help="folder of the pages")
+        command.add_argument("--count", type=int, default=3000, help="how many")
+        command.add_argument("--seed", type=int, default=0)
     training = commands.add_parser("train", help="train the network")
     training.add_argument("pages", type=Path, help="folder of the pages")
     training.add_argument("--into", type=Path, required=True, help="folder of the run")
@@ -482,8 +491,13 @@ def main() -> None:
     exporting.add_argument("--into", type=Path, required=True, help="folder of the model")
     options = parser.parse_args()
     if options.command == "pages":
-        made = make_pages(options.sources, classes=options.classes.split(","), seed=options.seed)
+        made = make_pages(
+            options.sources, classes=options.classes.split(","), seed=options.seed, varied=options.varied
+        )
         write_pages(made, options.into, options.count)
+    elif options.command == "web":
+        with closing(make_web_pages(options.sources, seed=options.seed, modules=options.modules)) as drawn:
+            write_pages(drawn, options.into, options.count)
     elif options.command == "train":
         train(
             options.pages,

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from i2l.config import BEAM_WIDTH
 from i2l.formats.convert import EVERY_FORMAT, TEXT_FORMATS, OutputFormat, TextFormat
-from i2l.inference.options import BEAM_WIDTH
 
 MAX_BEAM = 20
 MAX_IMAGES = 32  # in one request

@@ -17,10 +17,10 @@ from typing import Any, BinaryIO, Final
 
 from PIL import Image
 
+from i2l.config import ReadingOptions
 from i2l.errors import I2LError
 from i2l.images.open import ImageError, NotAnImageError, OversizedImageError, check_strips
 from i2l.inference.model_folder import list_models
-from i2l.inference.options import ReadingOptions
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
 from i2l.ink.strokes import looks_like_ink
