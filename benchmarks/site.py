@@ -62,9 +62,11 @@ def serving(folder: Path) -> Iterator[str]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/{folder.name}/"
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/{folder.name}/"
+        finally:  # or the process would never end
+            server.shutdown()
+            thread.join()
 
 
 def launch(playwright: Playwright) -> Browser:
@@ -90,7 +92,10 @@ def processor_seconds(browser: Browser) -> tuple[float, float]:
     workers = [0.0]
     for process in processes:
         for path in Path(f"/proc/{process['id']}/task").glob("*/stat"):
-            name, _, numbers = path.read_text().partition("(")[2].rpartition(") ")
+            try:
+                name, _, numbers = path.read_text().partition("(")[2].rpartition(") ")
+            except OSError:  # a thread that has ended meanwhile
+                continue
             if name.startswith("DedicatedWorker"):
                 user, system = numbers.split()[11:13]
                 workers.append((int(user) + int(system)) / os.sysconf("SC_CLK_TCK"))
