@@ -2,6 +2,7 @@
 
 import gc
 import io
+import itertools
 import signal
 import subprocess
 import threading
@@ -267,3 +268,12 @@ def clipboard(monkeypatch):
 def test_a_picture_is_read_once_as_long_as_it_stays(clipboard):
     assert clipboard([b"old"], [b"old"], None, [b"a"], [b"a"], [b"b"], None, [b"b"]) == ["a", "b", "b"]
     assert clipboard(None, [b"a", b"b"], [b"a", b"b"], [b"a"]) == ["a", "b", "a"]
+
+
+def test_looks_at_the_clipboard_have_time_between_them(clipboard, monkeypatch):
+    """The more, the longer a look takes: at most a tenth of the time goes into looking."""
+    clock, slept = itertools.count(0, 3), []
+    monkeypatch.setattr(snipping.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(snipping.time, "sleep", slept.append)
+    clipboard(None, None, None)
+    assert slept == [pytest.approx(30)] * 2

@@ -164,3 +164,10 @@ def test_on_real_renders(target, prediction, missing):
         sides.append(find_symbols(tokens, render.boxes))
     result = detect_symbols(*sides, em_px=EM_PX)
     assert len(sides[0]) - result.found == missing
+
+
+def test_letters_and_digits_tell_the_size_they_are_set_in():
+    found = find_symbols(normalize_formula(r"a + 2 \sum \alpha (").tokens, None)
+    assert [(symbol.name, symbol.fixed_size) for symbol in found] == [
+        ("a", True), ("+", False), ("2", True), (r"\sum", False), (r"\alpha", False), ("(", False)
+    ]  # fmt: skip
