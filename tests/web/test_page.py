@@ -247,6 +247,7 @@ def test_pointing_lights_picture_latex_and_token(page, picture, known):
     expect_latex(page)
     page.locator("#inspect summary").click()
     tokens = page.locator("#tokens .token")
+    tokens.last.wait_for()  # the list is filled when it opens, an event later
     assert tokens.all_inner_texts() == FORMULA.split(" ")
     width = draw_formula(FORMULA).shape[1]
     for index, one in enumerate(known):

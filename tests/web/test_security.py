@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
@@ -245,7 +246,11 @@ def test_the_browser_is_shown_the_page_with_its_token(monkeypatch, capsys, token
     monkeypatch.setattr("i2l.web.batching.Batcher.start", nothing)
     monkeypatch.setattr("uvicorn.Server.serve", nothing)
     monkeypatch.setattr("webbrowser.open", shown.append)
-    run_server(ServeOptions(token=token), host="127.0.0.1", port=0, open_browser=browser)
+    # in a thread of its own, as one that drives a browser has an event loop already
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(
+            run_server, ServeOptions(token=token), host="127.0.0.1", port=0, open_browser=browser
+        ).result()
     (address,) = re.findall(r"reads at (http://127\.0\.0\.1:\d+) ", capsys.readouterr().out)
     assert shown == ([] if opened is None else [address + opened])
 
