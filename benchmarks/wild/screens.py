@@ -15,7 +15,7 @@ import mimetypes
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from PIL import Image
 
@@ -33,6 +33,7 @@ from benchmarks.wild.judging import (
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
 from i2l.inference.reader import Reader
+from i2l.pages.marked import mathjax_settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
@@ -180,7 +181,8 @@ def _draw_page(
         page.add_script_tag(url=f"{_HOST}katex/katex.min.js")
         drawn = page.evaluate(_DRAW_KATEX, formulas)
     else:
-        page.evaluate("settings => { window.MathJax = settings }", _mathjax_settings(condition.font))
+        settings = mathjax_settings(condition.font, f"{_HOST}mathjax") | {"chtml": {"displayAlign": "left"}}
+        page.evaluate("settings => { window.MathJax = settings }", settings)
         page.add_script_tag(url=f"{_HOST}mathjax/mathjax/tex-chtml-nofont.js")
         page.evaluate("() => MathJax.startup.promise")
         drawn = page.evaluate(_DRAW_MATHJAX, formulas)
@@ -191,22 +193,6 @@ def _draw_page(
         corners = tuple(round(side * condition.scale) for side in box)
         inside = corners[2] <= whole.width + 1 and corners[3] <= whole.height + 1  # rounded edges
         yield number, whole.crop(corners) if good and inside else None
-
-
-def _mathjax_settings(font: str) -> dict[str, Any]:
-    return {
-        "loader": {"paths": {"mathjax": f"{_HOST}mathjax/mathjax", "fonts": f"{_HOST}mathjax/@mathjax"}},
-        "output": {"font": font, "fontPath": f"{_HOST}mathjax/@mathjax/%%FONT%%-font"},
-        "chtml": {"displayAlign": "left"},
-        "options": {
-            "enableMenu": False,
-            "enableEnrichment": False,
-            "enableSpeech": False,
-            "enableBraille": False,
-        },
-        "startup": {"typeset": False},
-        "tex": {"packages": {"[-]": ["noundefined"]}},  # else it writes the names of commands it lacks
-    }
 
 
 def load_screens(

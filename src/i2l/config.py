@@ -50,9 +50,7 @@ class TrainConfig(JsonConfig):
     turn: float = 0.0  # turned, by up to so many radians
     slant: float = 0.0  # slanted, by up to this part of the height
     stretch: float = 0.0  # wider for its height, or narrower, by up to this log
-    bend_px: float = (
-        0.0  # points of a wide grid moved, by up to this deviation, and what lies between with them
-    )
+    bend_px: float = 0.0  # bent: points of a wide grid are moved, by up to this deviation
     blur_px: float = 0.0  # blurred, by up to this deviation
     weight: float = 0.0  # ink times a factor of up to this log, down to half of it; blurred strokes widen
 

@@ -304,9 +304,13 @@ def decode_stored(samples: StoredSamples, *, zoom: float = 1.0) -> Iterator[Pixe
     Raises:
         DatasetError: if the file is damaged, or they are not of the size that the dataset says.
     """
-    written = samples.file.suffix == ".parquet"
+    zoom = drawn_zoom(samples, zoom)
     try:
-        images = _read_images(samples, zoom) if written else _draw_pages(samples)
+        images: Iterator[Pixels | Image.Image | None]
+        if _holds_strokes(samples.file):
+            images = _draw_written(samples, zoom)
+        else:
+            images = _read_images(samples) if samples.file.suffix == ".parquet" else _draw_pages(samples)
         for place, shape, image in zip(samples.places, samples.shapes, images, strict=True):
             if image is None or not _has_shape(image, shape, zoom):
                 raise DatasetError(
@@ -320,11 +324,23 @@ def decode_stored(samples: StoredSamples, *, zoom: float = 1.0) -> Iterator[Pixe
         ) from error
 
 
+def drawn_zoom(samples: StoredSamples, zoom: float) -> float:
+    """Return the zoom that samples are drawn with if this one is asked for: 1 unless strokes are stored."""
+    return zoom if _holds_strokes(samples.file) else 1.0
+
+
+def _holds_strokes(file: Path) -> bool:
+    """Tell whether a file holds strokes instead of images; one that cannot be read is found damaged later."""
+    try:
+        return file.suffix == ".parquet" and "image" not in pq.read_schema(file).names
+    except (OSError, pa.ArrowException):
+        return False
+
+
 def _has_shape(image: Pixels | Image.Image, shape: npt.NDArray[np.int32], zoom: float) -> bool:
-    """Tell whether an image has this height and width, or those of a drawing with this zoom."""
+    """Tell whether an image has this height and width, times the zoom that it was drawn with."""
     found = np.array(image.size[::-1] if isinstance(image, Image.Image) else image.shape)
-    drawn = zoom != 1 and bool((np.abs(found - shape * zoom) <= ZOOM_ROOM_PX).all())
-    return drawn or bool((found == shape).all())
+    return bool((np.abs(found - shape * zoom) <= (0 if zoom == 1 else ZOOM_ROOM_PX)).all())
 
 
 def _grey(image: Image.Image) -> Pixels:
@@ -423,11 +439,8 @@ def fill_pixels(data: Pixels, samples: StoredSamples) -> None:
         data[offset : offset + pixels.size] = pixels.ravel()
 
 
-def _read_images(samples: StoredSamples, zoom: float) -> Iterator[Pixels | Image.Image]:
+def _read_images(samples: StoredSamples) -> Iterator[Pixels | Image.Image]:
     file = pq.ParquetFile(samples.file)
-    if "image" not in file.schema_arrow.names:
-        yield from _draw_written(samples, zoom)
-        return
     sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     groups = np.searchsorted(starts, samples.places, side="right") - 1

@@ -7,7 +7,7 @@ training puts several datasets together by `JoinedDataset`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from i2l.dataset.format import (
     Split,
     StoredSamples,
     decode_stored,
+    drawn_zoom,
     fill_buffer,
     pixel_offsets,
 )
@@ -225,20 +226,17 @@ def _fill_prepared(
 ) -> list[Preparation]:
     """Prepare samples and write them to their places."""
     done = []
-    images = decode_stored(samples, zoom=dpi / PAPER.dpi)
-    shapes = samples.shapes.tolist()
-    for offset, image, style, shape in zip(samples.offsets, images, samples.styles, shapes, strict=True):
-        scale, drawn = _scale(style, dpi), 1.0
-        if scale is not None and isinstance(image, np.ndarray) and image.shape != tuple(shape):
-            scale, drawn = 1.0, scale  # it was drawn at the model's scale already
+    zoom = drawn_zoom(samples, dpi / PAPER.dpi)
+    images = decode_stored(samples, zoom=zoom)
+    for offset, image, style in zip(samples.offsets, images, samples.styles, strict=True):
+        scale = _scale(style, dpi) if zoom == 1 else 1.0  # or it was drawn at the model's scale
         if scale == 1 and isinstance(image, np.ndarray) and _is_clean(style):
             preparation, prepared = _cropped(image, canvas_shape)
         else:
             preparation, prepared = _prepare(image, scale, canvas_shape)
-        if drawn != 1:
-            corner = preparation.left_px / drawn, preparation.top_px / drawn
-            height, width = prepared.shape
-            preparation = Preparation(height, width, preparation.scale * drawn, *corner)
+        if zoom != 1:
+            left_px, top_px = preparation.left_px / zoom, preparation.top_px / zoom
+            preparation = replace(preparation, scale=preparation.scale * zoom, left_px=left_px, top_px=top_px)
         data[offset : offset + prepared.size] = prepared.ravel()
         done.append(preparation)
     return done
@@ -253,10 +251,10 @@ def _cropped(image: Pixels, canvas_shape: tuple[int, int]) -> tuple[Preparation,
     """Crop clean pixels to their ink, as preparing does; what does not fit on the canvas is no image."""
     box = ink_box(image)
     if box is None:
-        return Preparation(), np.empty((0, 0), dtype=np.uint8)
+        return Preparation(), np.empty(0, dtype=np.uint8)
     left, top, right, bottom = box
     if bottom - top > canvas_shape[0] - 2 * FRAME_PX or right - left > canvas_shape[1] - 2 * FRAME_PX:
-        return Preparation(), np.empty((0, 0), dtype=np.uint8)
+        return Preparation(), np.empty(0, dtype=np.uint8)
     return Preparation(bottom - top, right - left, 1.0, left, top), image[top:bottom, left:right]
 
 
@@ -264,7 +262,7 @@ def _prepare(
     source: ImageSource, scale: float | None, canvas_shape: tuple[int, int]
 ) -> tuple[Preparation, Pixels]:
     """Prepare one sample; of the scales that a picture could be read at, the estimated one comes last."""
-    nothing = Preparation(), np.empty((0, 0), dtype=np.uint8)
+    nothing = Preparation(), np.empty(0, dtype=np.uint8)
     try:
         image = prepare_image(source, canvas_shape=canvas_shape, scale=scale, check=scale is not None)[-1]
     except ImageError:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression, minimize
 
-from i2l.dataset.format import Box, DatasetReader, Split, decode_stored
+from i2l.dataset.format import Box, DatasetReader, Split, decode_stored, drawn_zoom
 from i2l.evaluation.compare import Listener
 from i2l.evaluation.visual import compare_images, prepare_formula
 from i2l.explain.localization import BoxError, LocalizationSample, ShareFit, fit_localization
@@ -29,7 +29,6 @@ from i2l.inference.confidence import (
 )
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
-from i2l.ink.hand import HAND_PREFIX
 from i2l.rendering.rasterize import Pixels
 from i2l.rendering.styles import PAPER
 
@@ -280,14 +279,15 @@ def _pictures(rows: Split, places: range, zoom: float, jobs: int | None) -> tupl
     Handwriting that is stored as strokes is drawn as large as the model reads it: pictures of users show as
     much, and enlarged ones would not.
     """
-    if zoom <= 1 or not all(rows.styles[place].startswith(HAND_PREFIX) for place in places):
+    stored = rows.stored(np.array(places), np.array(places))
+    zoom = min(drawn_zoom(samples, zoom) for samples in stored)
+    if zoom <= 1:
         return rows.pixels(places, jobs=jobs), 1.0
     found: dict[int, Pixels] = {}
-    for samples in rows.stored(np.array(places), np.array(places)):
-        for place, image in zip(samples.offsets.tolist(), decode_stored(samples, zoom=zoom), strict=True):
-            found[place] = np.asarray(image)
-    drawn = any(found[place].shape != tuple(rows.sizes[place]) for place in places)
-    return [found[place] for place in places], zoom if drawn else 1.0
+    for samples in stored:
+        images = map(np.asarray, decode_stored(samples, zoom=zoom))
+        found |= zip(samples.offsets.tolist(), images, strict=True)
+    return [found[place] for place in places], zoom
 
 
 def _boxed_sample(

@@ -194,16 +194,17 @@ def _ink_boxes(
         top = height - int(max(stroke.box[3] for stroke in piece) * scale) - 4
         bottom = height - int(min(stroke.box[1] for stroke in piece) * scale) + 3
         left, top = max(0, left), max(0, top)
-        part = mask[top:bottom, left:right]
-        rows, columns = np.flatnonzero(part.any(axis=1)), np.flatnonzero(part.any(axis=0))
-        if len(rows):
-            box = (
-                left + int(columns[0]),
-                top + int(rows[0]),
-                left + int(columns[-1]) + 1,
-                top + int(rows[-1]) + 1,
-            )
+        box = _trimmed(mask[top:bottom, left:right], left, top)
+        if box is not None:
             yield box, height - piece[0].y * scale
+
+
+def _trimmed(marked: NDArray[np.bool_], left: int, top: int) -> tuple[int, int, int, int] | None:
+    """Return the box of the marked pixels of a part whose corner lies at (left, top); None if none are."""
+    rows, columns = np.flatnonzero(marked.any(axis=1)), np.flatnonzero(marked.any(axis=0))
+    if not len(rows):
+        return None
+    return left + int(columns[0]), top + int(rows[0]), left + int(columns[-1]) + 1, top + int(rows[-1]) + 1
 
 
 DPI_RANGE: Final = (80, 250)
@@ -459,7 +460,9 @@ class WebDrawer:
             shown.add_script_tag(url=f"{_HOST}katex/katex.min.js")
             shown.evaluate(_DRAW_KATEX, page.formulas)
         else:
-            shown.evaluate("settings => { window.MathJax = settings }", _mathjax_settings(page.engine))
+            settings = mathjax_settings(page.engine, f"{_HOST}modules")
+            settings["output"]["linebreaks"] = {"inline": False}
+            shown.evaluate("settings => { window.MathJax = settings }", settings)
             shown.add_script_tag(url=f"{_HOST}modules/mathjax/tex-chtml-nofont.js")
             shown.evaluate("() => MathJax.startup.promise")
             shown.evaluate(_DRAW_MATHJAX, page.formulas)
@@ -480,14 +483,11 @@ class WebDrawer:
         route.fulfill(body=file.read_bytes(), content_type=kind)
 
 
-def _mathjax_settings(font: str) -> dict[str, Any]:
+def mathjax_settings(font: str, modules: str) -> dict[str, Any]:
+    """Return settings with which MathJax typesets when it is told to, from an address with its modules."""
     return {
-        "loader": {"paths": {"mathjax": f"{_HOST}modules/mathjax", "fonts": f"{_HOST}modules/@mathjax"}},
-        "output": {
-            "font": font,
-            "fontPath": f"{_HOST}modules/@mathjax/%%FONT%%-font",
-            "linebreaks": {"inline": False},
-        },
+        "loader": {"paths": {"mathjax": f"{modules}/mathjax", "fonts": f"{modules}/@mathjax"}},
+        "output": {"font": font, "fontPath": f"{modules}/@mathjax/%%FONT%%-font"},
         "options": {
             "enableMenu": False,
             "enableEnrichment": False,
@@ -521,15 +521,8 @@ def _web_boxes(
         left, top, right, bottom = (
             max(0, int((side + margin) * page.scale)) for side, margin in zip(sides, _MARGINS_PX, strict=True)
         )
-        part = codes[top:bottom, left:right] == bits[index]
-        rows, columns = np.flatnonzero(part.any(axis=1)), np.flatnonzero(part.any(axis=0))
-        if len(rows):
-            box = (
-                left + int(columns[0]),
-                top + int(rows[0]),
-                left + int(columns[-1]) + 1,
-                top + int(rows[-1]) + 1,
-            )
+        box = _trimmed(codes[top:bottom, left:right] == bits[index], left, top)
+        if box is not None:
             latex = page.formulas[key][0] if key >= 0 else ""
             yield MarkedBox(kind, box, baseline * page.scale, latex, lines[index] == 1)
 

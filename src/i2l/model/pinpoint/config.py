@@ -45,9 +45,7 @@ class PinpointConfig(ModelConfig):
     decoder_heads: int = 6
     decoder_shared_heads: int = 2  # keys and values of earlier words that the heads share among them
     dropout: float = 0.1
-    word_dropout: float = (
-        0.0  # share of earlier words that are hidden in training, so that it looks more closely
-    )
+    word_dropout: float = 0.0  # share of earlier words that training hides, so that it looks more closely
 
     def __post_init__(self) -> None:
         """Check what cannot be checked by the types.
