@@ -279,9 +279,9 @@ def _pictures(rows: Split, places: range, zoom: float, jobs: int | None) -> tupl
     Handwriting that is stored as strokes is drawn as large as the model reads it: pictures of users show as
     much, and enlarged ones would not.
     """
-    stored = rows.stored(np.array(places), np.array(places))
-    zoom = min(drawn_zoom(samples, zoom) for samples in stored)
-    if zoom <= 1:
+    stored = rows.stored(np.array(places), np.array(places)) if zoom > 1 else []
+    zoom = min((drawn_zoom(samples, zoom) for samples in stored), default=1.0)
+    if zoom == 1:
         return rows.pixels(places, jobs=jobs), 1.0
     found: dict[int, Pixels] = {}
     for samples in stored:
