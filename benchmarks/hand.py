@@ -9,8 +9,8 @@ its symbols. Inks are drawn with a plain pen and read as images; nothing is know
   as edits of that sequence. Both sides are normalised to what ink shows: \sin is one label, \left( is (.
 - Picture: the typeset reading shows every symbol in its place, and none too many (needs TeX).
 - Pointing: of the visible tokens that were read right, the share whose attention has its peak in the box of
-  the strokes of that very symbol; in the second figure the ink nearest to the peak must lie there; in the
-  third the peak's cell must touch the box, as in `i2l explain`.
+  the strokes of that very symbol; in the second figure the ink that the token points at must lie there (see
+  `point_at_ink`); in the third the peak's cell must touch the box, as in `i2l explain`.
 - Calibration: expected error of the confidence, right being an expression without error.
 
 An ink whose label is no formula, or that the reader refuses, counts as read wrong.

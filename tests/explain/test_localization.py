@@ -95,18 +95,46 @@ def test_ink_share_divides_a_cell_among_the_ink_in_it():
     assert found["ink_share"][0] == pytest.approx(0.5 + 0.5 / 4)
 
 
-def test_a_token_points_at_the_ink_nearest_to_its_peak():
-    """A thin bar misses the middle of its cell; its ink is the nearest all the same, until another's is."""
+def pointed(pixels, box, cells):
+    """Tell whether a token whose attention is the first of these maps points at the ink in its box."""
+    attention = np.zeros((len(cells) + 1, *FIELD.grid), np.float32)
+    for seen, shares in zip(attention, cells, strict=False):
+        for cell, share in shares.items():
+            seen[cell] = share
+    tokens = ["-", *"abc"[: len(cells) - 1]]
+    boxes = [box, *[(0, 0, 1, 1)] * (len(cells) - 1)]
+    given = LocalizationSample("x", pixels, tokens, boxes, tokens, attention)
+    counted = localized_tokens(given, canvas_shape=CONFIG.canvas_shape)
+    parts = counted.attention, counted.boxes, counted.ink
+    assert score_tokens(*parts, field=FIELD, share=0.9)["pointing"][0] == 0  # the peak is not in the box
+    return point_at_ink(*parts, field=FIELD)[0] == 1
+
+
+def test_a_token_points_at_one_piece_of_ink():
+    """A thin bar misses the middle of its cell; it is pointed at all the same, until more ink lies there."""
+    bar = np.full((64, 320), 255, np.uint8)
+    bar[26:28, 34:62] = 0  # low in the cell (0, 1), whose middle is at 48, 16
+    box = (34, 26, 62, 28)
+    assert pointed(bar, box, [{(0, 1): 1}])
+    dot = bar.copy()
+    dot[8:10, 40:43] = 0  # as near to the middle, and smaller
+    assert pointed(dot, box, [{(0, 1): 1}])
+    block = bar.copy()
+    block[4:20, 36:60] = 0
+    assert not pointed(block, box, [{(0, 1): 1}])
+    far = bar.copy()
+    far[26:60, 130:200] = 0  # more than a cell away
+    assert pointed(far, box, [{(0, 1): 1}])
+
+
+def test_a_token_does_not_point_where_another_looks_more():
+    """Two bars in two cells: what both tokens look at belongs to the one that looks there more."""
     pixels = np.full((64, 320), 255, np.uint8)
-    pixels[26:28, 34:62] = 0  # a bar low in the cell (0, 1), whose middle is at 48, 16
-    given = LocalizationSample("x", pixels, ["-"], [(34, 26, 62, 28)], ["-"], one_hot([(0, 1), (1, 9)]))
-    for other, hit in ((None, 1), ((0, 40, 50), 1), ((8, 40, 50), 0)):
-        if other is not None:
-            pixels[other[0] : other[0] + 3, other[1] : other[2]] = 0
-        counted = localized_tokens(given, canvas_shape=CONFIG.canvas_shape)
-        parts = counted.attention, counted.boxes, counted.ink
-        assert point_at_ink(*parts, field=FIELD).tolist() == [hit]
-        assert score_tokens(*parts, field=FIELD, share=0.9)["pointing"].tolist() == [0]
+    pixels[26:28, 34:62] = 0
+    pixels[26:28, 66:94] = 0  # the other's, in the cell (0, 2)
+    box = (34, 26, 62, 28)
+    assert not pointed(pixels, box, [{(0, 1): 0.4, (0, 2): 0.6}])
+    assert pointed(pixels, box, [{(0, 1): 0.4, (0, 2): 0.6}, {(0, 2): 1.0}])
 
 
 def test_only_tokens_that_were_read_right_and_are_visible_count():

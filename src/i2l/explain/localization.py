@@ -34,6 +34,7 @@ from i2l.images.prepare import Box, place_on_canvas
 from i2l.inference.boxes import Attention, attention_boxes, choose_symbols, find_ink
 from i2l.model.config import AxisField, ReceptiveField
 
+_AROUND_CELLS: Final = 1.5  # as far around its fullest cell a token points at ink
 _SHARES: Final = tuple(np.round(np.arange(0.2, 0.96, 0.05), 2).tolist())
 
 
@@ -346,18 +347,31 @@ def score_tokens(
 def point_at_ink(
     attention: Attention, boxes: npt.NDArray[np.int64], ink: Ink, *, field: ReceptiveField
 ) -> Array:
-    """Tell of each token, (N,), whether the ink nearest to the peak lies in its box, 1 or 0.
+    """Tell of each token, (N,), whether the ink that it points at lies in its box, 1 or 0.
 
-    A peak is a point between strokes as often as on them; what was read is ink. So this is the pixel that a
-    token points at.
+    A peak is a point between strokes as often as on them, and a cell may hold ink of several tokens; what was
+    read is one piece of ink. A cell counts for a token by its attention and by the share of it in all that
+    tokens pay to the cell. Around the cell that counts most, ink weighs as much as the place it lies at. The
+    token points at the connected piece with the most weight for the root of its size, at its middle.
     """
-    inked = np.argwhere(ink) + 0.5
-    peak_x, peak_y = _places_around(attention, field)
-    hits = np.zeros(len(attention))
-    for number, (seen, (left, top, right, bottom)) in enumerate(zip(attention, boxes, strict=True)):
+    from scipy import ndimage  # comes with i2l[evaluate]; pictures are read without it
+
+    looks = attention.astype(np.float64)
+    looks *= looks / np.maximum(looks.sum(axis=0), 1e-9)
+    inked = np.argwhere(ink)
+    pieces = ndimage.label(ink, np.ones((3, 3)))[0][tuple(inked.T)]
+    sizes = np.maximum(np.bincount(pieces), 1)
+    places = inked + 0.5
+    origin = field.rows.centre(0), field.columns.centre(0)
+    cells = (places - origin) / (field.rows.stride_px, field.columns.stride_px)
+    hits = np.zeros(len(looks))
+    for number, (seen, (left, top, right, bottom)) in enumerate(zip(looks, boxes.tolist(), strict=True)):
         fullest = np.unravel_index(int(seen.argmax()), seen.shape)
-        peak = peak_y[number][fullest], peak_x[number][fullest]
-        y, x = inked[np.square(inked - peak).sum(axis=1).argmin()]
+        near = (np.abs(cells - fullest) < _AROUND_CELLS).all(axis=1)
+        weights = near * ndimage.map_coordinates(seen, cells.T, order=1, mode="nearest")
+        chosen = pieces == (np.bincount(pieces, weights) / np.sqrt(sizes)).argmax()
+        middle = weights[chosen] @ places[chosen] / max(weights[chosen].sum(), 1e-30)
+        y, x = places[chosen][np.square(places[chosen] - middle).sum(axis=1).argmin()]
         hits[number] = left <= x < right and top <= y < bottom
     return hits
 
