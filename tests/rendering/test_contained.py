@@ -163,8 +163,11 @@ def python_for_everybody(folder):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_attacks_in_a_file_end_neither_render_nor_build(outside, tmp_path, monkeypatch):
-    """By the commands: one picture or one verdict a line, and no file that was written holds the canary."""
-    attacks = [attack for attack in all_attacks(outside) if "\n" not in attack and len(attack) < 1000]
+    """By the commands: one picture or one verdict a line, and no file that was written holds the canary.
+
+    They draw as the tests above do, so a third of the attacks is enough.
+    """
+    attacks = [attack for attack in all_attacks(outside) if "\n" not in attack and len(attack) < 1000][::3]
     lines = tmp_path / "formulas.txt"
     good = [rf"x_{{{number}}} + \alpha" for number in range(30)]
     lines.write_text("\n".join([*good, *attacks]), errors="replace")
@@ -180,7 +183,7 @@ def test_attacks_in_a_file_end_neither_render_nor_build(outside, tmp_path, monke
     result = CliRunner().invoke(app, [*build, "--jobs", "1", "--quiet"])
     assert result.exit_code == 0, result.output
     few = tmp_path / "few.txt"
-    few.write_text("\n".join([*good[:2], *attacks[:60:6], *good[2:4]]))
+    few.write_text("\n".join([*good[:2], *attacks[:20:2], *good[2:4]]))
     CliRunner().invoke(app, ["render", "--formulas", str(few), "--out", str(tmp_path / "pictures")])
     assert len(list((tmp_path / "pictures").iterdir())) >= 4
     assert leaks == []
