@@ -1,5 +1,7 @@
 """The pad on the page and its switch of models: a formula is written, read when the hand rests, erased."""
 
+from functools import partial
+
 import pytest
 
 from tests.web.conftest import png
@@ -10,17 +12,22 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def page(browser, server):
+    """The page where a model for handwriting is the only one, whatever is installed here."""
     with visiting(browser, server) as visit_page:
         page = visit_page()
-        assert page.locator("#write").is_hidden(), "the model here was never taught handwriting"
-        page.route(
-            "**/api/models",
-            lambda route: route.fulfill(
-                json={"models": [{"name": "a", "loaded": True, "handwriting": True}]}
-            ),
-        )
-        page.reload()
+        for taught in (False, True):
+            models = {"models": [{"name": "a", "loaded": True, "handwriting": taught}]}
+            page.unroute("**/api/models")
+            page.route("**/api/models", partial(answer, models))
+            page.reload()
+            page.wait_for_load_state("networkidle")
+            assert page.locator("#write").is_visible() == taught
         yield page
+
+
+def answer(content, route):
+    """Answer a request of the page with this content instead of asking the server."""
+    route.fulfill(json=content)
 
 
 def stroke(page, *places):
