@@ -8,6 +8,7 @@ from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.pretty import stretch_fences
 
 FRACTION = r"\frac { a } { b }"
+MATRIX = r"\begin{matrix} { a } & { b } \\ { c } & { d } \\ \end{matrix}"
 STRETCHED = [
     (rf"( {FRACTION} ) ^ {{ 2 }}", rf"\left( {FRACTION} \right) ^ {{ 2 }}"),
     (rf"[ x + ( {FRACTION} ) ]", rf"\left[ x + \left( {FRACTION} \right) \right]"),
@@ -18,6 +19,12 @@ STRETCHED = [
     (rf"\frac {{ ( a }} {{ b ) }} {FRACTION}", rf"\frac {{ ( a }} {{ b ) }} {FRACTION}"),  # in two groups
     (rf"\sqrt [ {FRACTION} ] {{ x }}", rf"\sqrt [ {FRACTION} ] {{ x }}"),  # no brackets: an argument
     (rf"| {FRACTION} |", rf"| {FRACTION} |"),
+    (rf"( {MATRIX} )", rf"\left( {MATRIX} \right)"),
+    (rf"[ {MATRIX.replace('matrix', 'array')} ]", rf"\left[ {MATRIX.replace('matrix', 'array')} \right]"),
+    (
+        rf"\begin{{matrix}} ( a & {MATRIX} ) \end{{matrix}}",
+        rf"\begin{{matrix}} ( a & {MATRIX} ) \end{{matrix}}",
+    ),
     (rf"( a ) {FRACTION} ( b )", rf"( a ) {FRACTION} ( b )"),  # between, not inside
 ]
 

@@ -55,7 +55,9 @@ _FILLS: Final = commands.names_of(lambda command: command.cell == "fills")
 _ALPHABET_OF_SWITCH: Final = {switch: alphabet for alphabet, switch in commands.SWITCH_OF_ALPHABET.items()}
 _FENCES_OPEN: Final = frozenset(["(", "[", r"\{", r"\lbrace"])
 _FENCES_CLOSE: Final = frozenset([")", "]", r"\}", r"\rbrace"])
-_TALL: Final = frozenset([r"\frac", r"\binom", r"\sum", r"\prod", r"\int", r"\oint", r"\begin{array}"])
+_TALL: Final = frozenset(
+    [r"\frac", r"\binom", r"\sum", r"\prod", r"\int", r"\oint", r"\begin{array}", r"\begin{matrix}"]
+)
 _NAME = re.compile(r"\\[A-Za-z]+$")
 
 
@@ -117,10 +119,10 @@ def stretch_fences(tokens: Sequence[str]) -> list[str]:
     opened: list[tuple[int, int]] = []  # place and depth of brackets that are open
     depth = 0
     for place, token in enumerate(found):
-        if token in ("{", "}"):
-            depth += 1 if token == "{" else -1
-        if token in ("}", "&", r"\\"):
-            opened = [(start, level) for start, level in opened if level < depth + (token == "}")]
+        begins, ends = token == "{" or token.startswith(r"\begin"), token == "}" or token.startswith(r"\end")
+        depth += begins - ends
+        if ends or token in ("&", r"\\"):
+            opened = [(start, level) for start, level in opened if level < depth + ends]
         elif token in _FENCES_OPEN and found[place - 1 : place] != [r"\sqrt"]:
             opened.append((place, depth))
         elif token in _FENCES_CLOSE and opened and opened[-1][1] == depth:
