@@ -121,6 +121,7 @@ def prepare_image(
     dpi: float = REFERENCE_DPI,
     max_shrink: float = MAX_SHRINK,
     scale_step: float = NEIGHBOUR_FACTOR,
+    typeset: bool = True,
     scale: float | None = None,
     check: bool = True,
     region: Box | None = None,
@@ -133,13 +134,15 @@ def prepare_image(
         dpi: the scale of the text that the model knows, as of 12 pt type.
         max_shrink: the share of that scale down to which a formula may be made smaller to fit on the canvas.
         scale_step: the factor between the estimated scale and those beside it that are given too.
+        typeset: whether a scale near the picture's own may be just that. No two people write equally large.
         scale: pixels of the model for one pixel of the picture; estimated from the picture if None.
         check: refuse what does not look like a formula.
         region: the part of the picture to read, in its pixels: left, top, right, bottom; all of it if None.
 
     Returns:
         One image; or two where the estimate leaves open whether the scale must change, and three around the
-        estimate where it must: the reader takes the one that it reads with the best score.
+        estimate where it must, or where nothing is typeset: the reader takes the one that it reads with the
+        best score.
 
     Raises:
         ImageError: if there is no formula in it.
@@ -158,6 +161,7 @@ def prepare_image(
         dpi=dpi,
         max_shrink=max_shrink,
         scale_step=scale_step,
+        typeset=typeset,
         scale=scale,
         check=check,
     )
@@ -214,6 +218,7 @@ def _fit(
     dpi: float,
     max_shrink: float,
     scale_step: float,
+    typeset: bool,
     scale: float | None,
     check: bool,
 ) -> list[PreparedImage]:
@@ -222,7 +227,7 @@ def _fit(
     if check and min(ink.shape) >= MIN_DENSE_PX and ink.mean() > MAX_INK_SHARE * 255:
         raise NotAFormulaError("This does not look like a formula: more than half of it is ink.")
     area = canvas_shape[0] - 2 * FRAME_PX, canvas_shape[1] - 2 * FRAME_PX
-    scales = _scales(ink, reduced, dpi / REFERENCE_DPI, step=scale_step) if scale is None else [scale]
+    scales = [scale] if scale else _scales(ink, reduced, dpi / REFERENCE_DPI, scale_step, typeset=typeset)
     symbol_px = SYMBOL_PX * dpi / REFERENCE_DPI / scales[-1]  # in the picture, if that was estimated
     if check and scale is None and not _has_strokes(found.image, found.uncropped, symbol_px / reduced):
         raise NotAFormulaError("This does not look like a formula: it has shades and areas, not strokes.")
@@ -265,7 +270,7 @@ def _reduce(image: Image.Image) -> tuple[Image.Image, int]:
     return image.reduce(reduced), reduced
 
 
-def _scales(ink: Ink, reduced: int, wanted: float, *, step: float) -> list[float]:
+def _scales(ink: Ink, reduced: int, wanted: float, step: float, *, typeset: bool) -> list[float]:
     """Return the scales to read at, the estimated one last.
 
     Raises:
@@ -275,9 +280,9 @@ def _scales(ink: Ink, reduced: int, wanted: float, *, step: float) -> list[float
     if found is None:
         raise NotAFormulaError("This does not look like a formula: there is only grain in it.")
     change = wanted / (found * reduced)
-    if abs(math.log(change)) <= KEPT_SCALE_LOG:
+    if typeset and abs(math.log(change)) <= KEPT_SCALE_LOG:
         return [1.0]
-    if abs(math.log(change)) <= CHANGED_SCALE_LOG:
+    if typeset and abs(math.log(change)) <= CHANGED_SCALE_LOG:
         return [1.0, change]
     return [change / step, change * step, change]
 

@@ -316,6 +316,7 @@ class Reader:
             dpi=limits.dpi,
             max_shrink=limits.max_shrink,
             scale_step=limits.scale_step,
+            typeset=not self.model.handwriting,
             scale=scale,
             check=self.options.check,
             region=region,
