@@ -28,6 +28,7 @@ from i2l.formats.omml import _FONT
 from i2l.formats.translate import _SPACES, read_layout
 from i2l.formulas import commands
 from i2l.formulas.lexer import FormulaError
+from tests.formulas.test_kept import COMMANDS, SELDOM
 from tests.formulas.test_properties import formulas
 from tests.kept import assert_text_kept
 
@@ -87,16 +88,76 @@ def test_asciimath_is_what_mathjax_read():
                 write_formula(source, "asciimath")
 
 
+def said(source, output):
+    """What is written for a formula on one line, or why it is refused."""
+    try:
+        return write_formula(source, output).replace("\n", "\\n").replace(_FONT, "~")
+    except FormatError as error:
+        return f"refused: {error.construct}"
+    except FormulaError:
+        return "no formula"
+
+
 @pytest.mark.parametrize("output", ["mathml", "omml", "typst", "unicode"])
 def test_what_programs_were_seen_to_show_is_what_is_written(output):
     """Word, browsers and Typst were shown these; also what no reader of ours looks at may matter."""
-    lines = []
-    for source in FORMULAS:
-        try:
-            lines.append(write_formula(source, output).replace("\n", "\\n").replace(_FONT, "~"))
-        except FormatError as error:
-            lines.append(f"refused: {error.construct}")
-    assert_text_kept(output, lines)
+    assert_text_kept(output, [said(source, output) for source in FORMULAS])
+
+
+# Signs that may be taken for others, or for words, where they touch.
+SIGNS = [
+    r"\vert",
+    "[",
+    "]",
+    "(",
+    ")",
+    "/",
+    ">",
+    "=",
+    "-",
+    ".",
+    ",",
+    ":",
+    "2",
+    "x",
+    r"\in",
+    r"\sin",
+    r"\Vert",
+    "'",
+]
+
+
+@pytest.mark.parametrize("output", PRINTED)
+def test_what_is_seldom_written_is_written_as_it_was(output):
+    """Every command with its arguments, tables of few rows, scripts, and any two signs beside each other."""
+    tables = [
+        rf"\begin{{{kind}}} a & b {rows}\end{{{kind}}}"
+        for kind in ("matrix", "pmatrix", "vmatrix", "Vmatrix", "cases", "aligned")
+        for rows in ("", r"\\ c & d", r"\\ c & d \\ e & f")
+    ]
+    scripts = [
+        f"{base}{limits}_{{a}}^{{b}}"
+        for base in (
+            r"\sum",
+            r"\int",
+            r"\lim",
+            r"\sin",
+            "f",
+            "x",
+            r"\hat{x}",
+            r"\overbrace{x}",
+            r"\vec{ab}",
+            "(",
+            "2",
+        )
+        for limits in ("", r"\limits", r"\nolimits")
+    ]
+    lines = [said(source, output) for source in (*SELDOM, *COMMANDS, *tables, *scripts)]
+    if output in ("mathml", "omml"):
+        lines = [re.sub(r"</[^>]*>", "/", line) for line in lines]
+    else:
+        lines += ["   ".join(said(f"a{first} {second} b", output) for second in SIGNS) for first in SIGNS]
+    assert_text_kept(f"{output}_seldom", lines)
 
 
 @given(formulas)
