@@ -358,6 +358,11 @@ def detector_loss(scores: Tensor, region: Tensor, owner: Tensor) -> Tensor:
     return regions + owners
 
 
+def learning_rate(rate: float, step: int, done: float) -> float:
+    """Return the rate of learning of a step: it rises for 50 steps, and falls as the time is used up."""
+    return rate * min(1.0, (step + 1) / 50) * max(0.02, 0.5 + 0.5 * math.cos(math.pi * done))
+
+
 def train(
     pages: Path,
     run: Path,
@@ -387,7 +392,7 @@ def train(
     mean = 0.0
     while (done := (time.monotonic() - started) / 60 / minutes) < 1:
         for group in optimizer.param_groups:
-            group["lr"] = rate * min(1.0, (step + 1) / 50) * max(0.02, 0.5 + 0.5 * math.cos(math.pi * done))
+            group["lr"] = learning_rate(rate, step, done)
         sample = Sample(*(part.to(device) for part in next(crops)))
         ink = sample.ink[:, None].float() / 255
         region, owner = sample.region.long(), sample.owner.long()
