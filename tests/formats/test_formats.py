@@ -28,7 +28,7 @@ from i2l.formats.omml import _FONT
 from i2l.formats.translate import _SPACES, read_layout
 from i2l.formulas import commands
 from i2l.formulas.lexer import FormulaError
-from tests.formulas.test_kept import COMMANDS, SELDOM
+from tests.formulas.test_kept import COMMANDS, RARE, SELDOM
 from tests.formulas.test_properties import formulas
 from tests.kept import assert_text_kept
 
@@ -152,7 +152,7 @@ def test_what_is_seldom_written_is_written_as_it_was(output):
         )
         for limits in ("", r"\limits", r"\nolimits")
     ]
-    lines = [said(source, output) for source in (*SELDOM, *COMMANDS, *tables, *scripts)]
+    lines = [said(source, output) for source in (*SELDOM, *RARE, *COMMANDS, *tables, *scripts)]
     if output in ("mathml", "omml"):
         lines = [re.sub(r"</[^>]*>", "/", line) for line in lines]
     else:

@@ -105,6 +105,108 @@ def test_macros_are_read_as_tex_reads_them(preamble, source, written):
 
 
 @pytest.mark.parametrize(
+    ("preamble", "source", "written"),
+    [
+        # arguments that may be left out, by every kind of sign
+        (r"\NewDocumentCommand\f{g m}{\IfNoValueTF{#1}{n}{#1}#2}", r"\f{a}b", "ab"),
+        (r"\NewDocumentCommand\f{m g}{#1\IfNoValueTF{#2}{n}{#2}}", r"\f a\f b{c}", "anbc"),
+        (r"\NewDocumentCommand\f{d() m}{\IfValueT{#1}{<#1>}#2}", r"\f(a)b\f c", "<a>bc"),
+        (r"\NewDocumentCommand\f{D<>{z} m}{#1#2}", r"\f<a>b\f c", "abzc"),
+        (
+            r"\NewDocumentCommand\f{o m}{\IfValueF{#1}{F}\IfNoValueT{#1}{T}\IfNoValueF{#1}{G}#2}",
+            r"\f[a]b\f c",
+            "GbFTc",
+        ),
+        (r"\NewDocumentCommand\f{s m}{\IfBooleanT{#1}{T}\IfBooleanF{#1}{F}#2}", r"\f*a\f b", "TaFb"),
+        (r"\NewDocumentCommand\f{+m !o}{#1}\ProvideDocumentCommand\f{m}{no}", r"\f a[b]", "a"),
+        (r"\RenewDocumentCommand\f{z}{a}", r"\f x", r"\f x"),  # of a kind that is not understood
+        (r"\NewDocumentCommand\f{d(}{a}", r"\f x", r"\f x"),
+        # conditions
+        (r"\def\f#1{\ifthenelse{\equal{#1}{a}}{y}{n}}", r"\f a\f b\f{ a }", "yny"),
+        (r"\def\f#1{\ifstrequal{#1}{a}{y}{n}}", r"\f a\f b", "yn"),
+        (r"\def\f#1{\ifblank{#1}{y}{n}\ifstrempty{#1}{y}{n}}", r"\f{ }\f{}\f{ a}", "yyyynn"),
+        (r"\def\f{\iftrue a\else b\fi\iffalse c\else d\fi\ifmmode e\fi}", r"\f", "ade"),
+        (r"\def\f{\iffalse\iftrue a\else b\fi c\else\iffalse d\fi e\fi f}", r"\f", "ef"),
+        (r"\def\a{x}\def\b{x}\def\f{\ifx\a\b s\else d\fi\ifx\a\undefined u\else k\fi}", r"\f", "sk"),
+        (r"\def\f{\ifx\nobody\undefined u\else k\fi}", r"\f", "u"),
+        (r"\def\f#1{\if a#1 y\else n\fi\if\alpha\beta s\fi}", r"\f a\f b", " ysns"),
+        (r"\def\a{x}\def\f{\expandafter\g\a}\def\g#1{(#1)}", r"\f", "(x)"),
+        (r"\def\f{\expandafter\g\beta}\def\g#1{(#1)}", r"\f", r"(\beta)"),
+        # definitions of every form
+        (
+            r"\DeclareMathOperator\tr{tr}\DeclareMathOperator*\am{a m}",
+            r"\tr\am",
+            r"\operatorname{tr}\operatorname*{a m}",
+        ),
+        (r"\newcommand *{\f}[1]{#1#1}", r"\f x", "xx"),
+        (r"\newcommand{\f}[x]{a}\newcommand{\g}[12]{b}", r"\f\g", "ab"),
+        (r"\newcommandx*\f[2][1=p, 7=q, x=y]{#1#2}", r"\f a", "pa"),
+        (
+            r"\DeclarePairedDelimiterX\ip[2]{(}{)}{#1\,\delimsize|\,#2}",
+            r"\ip[\big]{a}{b}",
+            r"\mathopen{\big(}a\,\big|\,b\mathclose{\big)}",
+        ),
+        (
+            r"\DeclarePairedDelimiterX\ip[2]{(}{)}{#1\delimsize|#2}",
+            r"\ip*{a}{b}",
+            r"\mathopen{}\left( a\middle|b\right) \mathclose{}",
+        ),
+        (r"\newenvironment{e}[1][x]{a}{b}\NewDocumentEnvironment{g}{m}{a}{b}\newcommand{\f}{c}", r"\f", "c"),
+        (r"\def\f{\def\g##1{(##1)}}\def\h{x}", r"\h", "x"),
+        (r"\let\f\frac\let\frac=\frac", r"\f12\frac", r"\frac12\frac"),
+        (r"\let\x\y\let\y\y", r"\x\y", r"\y\y"),
+        (r"\def\f[#1]{<#1>}", r"\f[a]\f [b]", "<a><b>"),
+        (r"\def\f#1.{<#1>}", r"\f ab.\f{a.b}.", "<ab><a.b>"),
+        (r"\newcommand{\f}[2][d]{#1#2}", r"\f[{]}]x\f [a]y\f z", "]xaydz"),
+        (r"\newcommand{\f}[1]{#1}", r"\f %c" + "\n a", "a"),
+        (r"\gdef\f{a}\xdef\g{b}\edef\h{c}", r"\f\g\h", "abc"),
+    ],
+)
+def test_seldom_macros_are_read_as_tex_reads_them(preamble, source, written):
+    assert Macros.parse(preamble).expand(source).source == written
+
+
+@pytest.mark.parametrize(
+    ("preamble", "source"),
+    [
+        (r"\def\f[#1]{a}", r"\f(x)"),
+        (r"\def\f#1.{a}", r"{\f x}."),
+        (r"\def\f#1.{a}", r"\f x"),
+        (r"\newcommand{\f}[2]{a}", r"{\f x}"),
+        (r"\newcommand{\f}[1]{a}", r"\f{x"),
+        (r"\def\f#1{\ifthenelse{#1}{a}{b}}", r"\f{x}"),
+        (r"\def\f#1{\ifthenelse{\isodd{1}{2}}{a}{b}}", r"\f{x}"),
+        (r"\def\f{\ifnum 1<2 a\fi}", r"\f"),
+        (r"\def\f{\ifcat ab c\fi}", r"\f"),
+        (r"\def\f{\ifx\a}", r"\f"),
+        (r"\def\f{\expandafter\g}", r"\f"),
+        (r"\def\f{\ifblank}", r"\f{a}{b}"),
+    ],
+)
+def test_macros_without_their_arguments_are_refused(preamble, source):
+    with pytest.raises(FormulaError) as caught:
+        Macros.parse(preamble).expand(source)
+    assert caught.value.position == source.index(r"\f")
+
+
+@pytest.mark.parametrize(
+    "preamble",
+    [
+        r"\newcommand{\a \b}{c}\newcommand{x}{y}",
+        r"\def\f}",
+        r"\def x{a}",
+        r"\def\f" + "x" * 102 + "{a}",
+        r"\newcommand{\f}}",
+        r"\NewDocumentCommand\f{d}{a}",
+    ],
+)
+def test_what_defines_nothing_is_passed_over(preamble):
+    macros = Macros.parse(preamble + r" \newcommand{\last}{z}")
+    assert macros.expand(r"\last").source == "z"
+    assert macros.expand(r"\f x").source == r"\f x"
+
+
+@pytest.mark.parametrize(
     "preamble",
     [
         r"\def\a{\b\b\b\b\b\b\b\b}\def\b{\c\c\c\c\c\c\c\c}\def\c{\d\d\d\d\d\d\d\d}\def\d{\e\e\e\e\e\e\e\e}\def\e{x}",
