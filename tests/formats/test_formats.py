@@ -309,6 +309,23 @@ def test_typst_knows_the_names(tmp_path):
     assert wrong == {}
 
 
+def test_typst_takes_every_fence():
+    """Neither a matrix in slashes or arrows nor an opening bracket without its partner did compile."""
+    import typst
+
+    pairs = [rf"\left{fence} %s \right{fence}" for fence in commands.SHOWN_FENCES]
+    formulas = [pair % body for pair in pairs for body in ("x", r"\begin{matrix} a \\ b \end{matrix}")]
+    formulas += [
+        rf"\genfrac{{{fence}}}{{)}}{{{line}}}{{}}ab"
+        for fence in commands.SHOWN_FENCES
+        for line in ("", "0pt")
+    ]
+    formulas += [rf"\left( a \middle{fence} b \right] \big{fence}" for fence in commands.SHOWN_FENCES]
+    written = [write_formula(formula, "typst") for formula in formulas]
+    trees = json.loads(typst.query(" ".join(f"$ {text} $" for text in written).encode(), "math.equation"))
+    assert len(trees) == len(formulas)
+
+
 def test_a_name_in_another_format_stands_in_one_record():
     signs = [command for command in commands.COMMANDS.values() if command.name in commands.SHOWN]
     for fact in ("typst", "asciimath"):

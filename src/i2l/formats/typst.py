@@ -36,6 +36,8 @@ _FUNCTIONS: Final = {
 _BIG_EM: Final = ("", "1.2em", "1.8em", "2.4em", "3em")
 _STYLES: Final = {"display": "display", "text": "inline", "script": "script", "scriptscript": "sscript"}
 _BRACKETS: Final = frozenset("()[]")
+_PAIRS: Final = frozenset(["⟦⟧", "⟮⟯", "⌈⌉", "⌊⌋", "⌞⌟", "⌜⌝", "⎰⎱"])  # which Typst reads as such
+_OPENING: Final = frozenset(pair[0] for pair in _PAIRS)
 _NESTED_PAIRS: Final = 16  # brackets deeper in one another are escaped: Typst's parser gives up at 256
 _PAGE: Final = """#set page(width: auto, height: auto, margin: 2pt, fill: {fill})
 #set text(10pt)
@@ -180,6 +182,7 @@ class _Printer:
         else:
             written = TYPST_NAMES.get(text, text)
         if sign.size:
+            written = f"\\{text}" if text in _OPENING else written
             return f"lr(size: #{_BIG_EM[sign.size]}, {written})"
         if sign.font == "rm" and not sign.bold and not (text.isalpha() and text.isascii()):
             return written  # Greek capitals stand upright by themselves
@@ -270,16 +273,19 @@ class _Printer:
             self.inside = inside
             return written
         self.inside += 1
-        pieces = [self.fence(node.left), self.row(node.parts[0])]
+        paired = node.left + node.right in _PAIRS
+        pieces = [self.fence(node.left, paired=paired), self.row(node.parts[0])]
         for middle, part in zip(node.middles, node.parts[1:], strict=True):
             pieces += [f"mid({self.fence(middle)})" if middle else "", self.row(part)]
-        pieces.append(self.fence(node.right))
+        pieces.append(self.fence(node.right, paired=paired))
         self.inside -= 1
         return f"lr({' '.join(filter(None, pieces))})"
 
-    def fence(self, text: str) -> str:
-        """Write one delimiter."""
-        return self.sign(to.Sign(text)) if text else ""
+    def fence(self, text: str, *, paired: bool = False) -> str:
+        """Write one delimiter; Typst waits for the partner of one that opens, so that is told to be alone."""
+        if not text:
+            return ""
+        return f"\\{text}" if text in _OPENING and not paired else self.sign(to.Sign(text))
 
     def accent(self, node: to.Accent) -> str:
         """Write a mark over or under something."""
@@ -313,6 +319,10 @@ class _Printer:
     def matrix(self, table: to.Table, fences: tuple[str, str]) -> str:
         """Write a matrix in fences; columns that are not centred stand at an alignment point."""
         self.inside += 1
+        if not _NOT_AROUND_MATRICES.isdisjoint(fences):
+            pieces = [self.fence(fences[0]), self.matrix(table, ("", "")), self.fence(fences[1])]
+            self.inside -= 1
+            return f"lr({' '.join(filter(None, pieces))})"
         rows = [
             [_aligned(self.row(cell), column) for cell, column in zip(row, table.columns, strict=True)]
             for row in table.rows
@@ -328,6 +338,7 @@ class _Printer:
 
 
 EMPTY: Final = '""'
+_NOT_AROUND_MATRICES: Final = frozenset("/\\↑↓↕⇑⇓⇕⎪")  # its `mat` takes brackets and bars only
 
 
 def _is_a_script(item: Item) -> bool:
