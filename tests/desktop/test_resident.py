@@ -213,3 +213,24 @@ def test_asking_needs_neither_numpy_nor_the_model():
         text=True,
     )
     assert not set(done.stdout.split()) & {"numpy", "onnxruntime", "PIL", "tkinter", "rich"}
+
+
+def test_a_person_may_choose_while_the_model_loads(monkeypatch):
+    """Loading does not hold up what comes next, and a reading waits for it."""
+    loaded = threading.Event()
+
+    def load(model):
+        assert loaded.wait(60)
+        return f"reader of {model}"
+
+    monkeypatch.setattr("i2l.inference.reader.Reader", load)
+    monkeypatch.setattr(resident, "read_picture", lambda reader, picture: (reader, picture))
+    found = []
+    thread = threading.Thread(target=lambda: found.append(resident.load_in_background("a")))
+    thread.start()
+    thread.join(30)
+    came_back = bool(found)
+    loaded.set()
+    thread.join(30)
+    assert came_back
+    assert found[0](b"picture") == ("reader of a", b"picture")

@@ -6,6 +6,7 @@ import io
 import lzma
 import tarfile
 import zipfile
+from unittest.mock import Mock
 
 import pytest
 
@@ -183,3 +184,14 @@ def test_bombs_and_damage_get_a_verdict(tmp_path, monkeypatch):
         (tmp_path / name).write_bytes(data)
         formulas, verdicts = read(tmp_path / name)
         assert (formulas, verdicts) == ([], {verdict}), name
+
+
+def test_a_file_is_opened_up_to_four_times_what_may_be_in_it(tmp_path, monkeypatch):
+    paper = tmp_path / "paper.tex"
+    paper.write_bytes(PAPER)
+    monkeypatch.setattr(archives, "MAX_BUNDLE_BYTES", -(-len(PAPER) // 4))
+    assert read(paper)[1] == set()
+    monkeypatch.setattr(archives, "MAX_BUNDLE_BYTES", (len(PAPER) - 1) // 4)
+    assert read(paper) == ([], {"too-large"})
+    monkeypatch.setattr(archives, "_read", Mock(side_effect=OSError(5, "Input/output error")))
+    assert read(paper) == ([], {"damaged"})

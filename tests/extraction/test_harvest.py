@@ -2,6 +2,7 @@
 
 import pytest
 
+from i2l.extraction import document
 from i2l.extraction.archives import Bundle, Verdict, decode
 from i2l.extraction.harvest import Formula, HarvestOptions, harvest
 from tests.extraction.book import BOOK, DISPLAYS
@@ -181,3 +182,37 @@ def test_a_declared_encoding_is_believed():
     text = "\\documentclass{a}\\usepackage[koi8-r]{inputenc}\\[ \\text{\u0434\u0430} \\]"
     (formula,) = found_in({"a.tex": text.encode("koi8-r")})[0]
     assert formula.latex == "\\text{\u0434\u0430}"
+
+
+def chain(kind, length):
+    """A document whose display stands so many macros, or files, inside of others."""
+    if kind == "macros":
+        steps = "".join(rf"\def\m{letter(n)}{{\m{letter(n + 1)}}}" for n in range(length - 1))
+        body = rf"{steps}\def\m{letter(length - 1)}{{\[a+b+c\]}}\ma"
+        return {"a.tex": rf"\documentclass{{article}}\begin{{document}}{body}\end{{document}}".encode()}
+    files = {f"f{n}.tex": rf"\input{{f{n + 1}}}".encode() for n in range(1, length)}
+    top = rb"\documentclass{article}\begin{document}\input f1 \end{document}"
+    return {"a.tex": top, **files, f"f{length}.tex": rb"\[a+b+c\]"}
+
+
+def letter(number):
+    return "abcdefghijklmnop"[number]
+
+
+@pytest.mark.parametrize(
+    ("limit", "kind", "most"),
+    [
+        ("MAX_DEPTH", "macros", 6),
+        ("MAX_DEPTH", "files", 6),
+        ("MAX_CALLS", "macros", 6),
+        ("MAX_INPUTS", "files", 6),
+    ],
+)
+def test_macros_and_files_stand_inside_each_other_up_to_a_limit(limit, kind, most, monkeypatch):
+    monkeypatch.setattr(document, limit, most)
+    formulas, verdicts = found_in(chain(kind, most))
+    assert ([formula.latex for formula in formulas], verdicts) == (["a+b+c"], [])
+    formulas, verdicts = found_in(chain(kind, most + 1))
+    loop = "macro-loop" if kind == "macros" else "input-loop"
+    assert loop in [verdict.verdict for verdict in verdicts]
+    assert kind == "files" or formulas == []  # a file that was not reached is read by itself

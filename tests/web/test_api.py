@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 import re
 import socket
 
@@ -17,6 +18,7 @@ from i2l.web.batching import Metrics
 from i2l.web.routes import PAGE, ServeOptions
 from i2l.web.schemas import PageOptions
 from tests.images.hostile import png as png_by_hand
+from tests.kept import assert_text_kept
 from tests.web.conftest import png
 
 IMAGE = png("x ^ { 2 } = y")
@@ -470,3 +472,22 @@ def test_a_long_drawing_is_too_large(client):
         "/api/strokes", content=b"[" * (3 << 20), headers={"Content-Type": "application/xml"}
     )
     assert answer.status_code == 413
+
+
+LIMITS = ("default", "const", "enum", "pattern", "format", "required", "minimum", "maximum")
+LIMITS += ("exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems", "minLength", "maxLength")
+
+
+def limits_in(described, path=""):
+    """Every limit and default of a description, with the way to it; each library words the rest its own way."""
+    for key, value in described.items() if isinstance(described, dict) else enumerate(described):
+        if key in LIMITS and not (isinstance(value, dict) and path.endswith("properties/")):
+            yield f"{path}{key} = {json.dumps(value)}"
+        elif isinstance(value, dict | list) and key not in ("examples", "example"):
+            yield from limits_in(value, f"{path}{key}/")
+
+
+def test_the_api_has_the_limits_and_defaults_that_it_had():
+    described = create_app(ServeOptions()).openapi()
+    lines = [f"{path} {method}" for path, each in described["paths"].items() for method in each]
+    assert_text_kept("api_limits", lines + list(limits_in(described)))

@@ -11,6 +11,7 @@ import time
 import pytest
 import uvicorn
 
+from i2l.web import connections
 from i2l.web.connections import ConnectionLimits, LimitedProtocol, RateLimit, log_loop_error
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -309,3 +310,22 @@ def test_no_file_handles_left_is_one_line(caplog):
         assert caplog.records[1].exc_info
     finally:
         loop.close()
+
+
+@pytest.mark.parametrize(
+    ("handles", "platform", "allowed"),
+    [
+        (1024, "linux", 512),
+        (577, "linux", 512),
+        (576, "linux", 512),
+        (575, "linux", 511),
+        (73, "linux", 9),
+        (71, "linux", 8),
+        (-1, "linux", 512),
+        (100, "win32", 512),
+    ],
+)
+def test_there_are_as_many_connections_as_the_system_has_handles_for(handles, platform, allowed, monkeypatch):
+    monkeypatch.setattr(connections.sys, "platform", platform)
+    monkeypatch.setattr(connections.resource, "getrlimit", lambda _: (handles, handles))
+    assert ConnectionLimits().connections == allowed

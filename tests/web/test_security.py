@@ -272,3 +272,31 @@ def test_examples_of_the_description_are_answers_that_could_be_given():
     for token in answer.tokens:
         assert left <= token.box[0] < token.box[2] <= right
         assert top <= token.box[1] < token.box[3] <= bottom
+
+
+@pytest.mark.parametrize(
+    ("processors", "given", "threads"),
+    [
+        (1, [], 1),
+        (8, [], 8),
+        (8, ["--workers", "3"], 2),
+        (2, ["--workers", "4"], 1),
+        (8, ["--threads", "5"], 5),
+    ],
+)
+def test_processors_are_shared_among_the_workers(processors, given, threads, monkeypatch):
+    from typer.testing import CliRunner
+
+    from i2l.cli import app
+
+    started = []
+    monkeypatch.setattr("i2l.inference.onnx_backend.available_threads", lambda: processors)
+    monkeypatch.setattr("i2l.web.app.run_server", lambda options, **_: started.append(options))
+    options = ["--max-upload", "1.5", "--max-pixels", "0.25"]
+    result = CliRunner().invoke(app, ["serve", "--no-browser", *options, *given.split()])
+    assert result.exit_code == 0, result.output
+    assert started[0].threads == threads
+    assert (started[0].max_upload_bytes, started[0].max_pixels) == (1_500_000, 250_000)
+    result = CliRunner().invoke(app, ["serve", "--no-browser", "--host", "0.0.0.0"])
+    assert "Anyone who reaches 0.0.0.0" in result.output
+    assert (started[0].hosts, started[1].hosts) == (LOOPBACK, ())
