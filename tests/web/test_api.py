@@ -479,7 +479,7 @@ LIMITS += ("exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems", "minL
 
 
 def limits_in(described, path=""):
-    """Every limit and default of a description, with the way to it; each library words the rest its own way."""
+    """Every limit and default of a description, with the way to it; libraries word the rest their own way."""
     for key, value in described.items() if isinstance(described, dict) else enumerate(described):
         if key in LIMITS and not (isinstance(value, dict) and path.endswith("properties/")):
             yield f"{path}{key} = {json.dumps(value)}"

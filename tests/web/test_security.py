@@ -276,13 +276,7 @@ def test_examples_of_the_description_are_answers_that_could_be_given():
 
 @pytest.mark.parametrize(
     ("processors", "given", "threads"),
-    [
-        (1, [], 1),
-        (8, [], 8),
-        (8, ["--workers", "3"], 2),
-        (2, ["--workers", "4"], 1),
-        (8, ["--threads", "5"], 5),
-    ],
+    [(1, "", 1), (8, "", 8), (8, "--workers 3", 2), (2, "--workers 4", 1), (8, "--threads 5", 5)],
 )
 def test_processors_are_shared_among_the_workers(processors, given, threads, monkeypatch):
     from typer.testing import CliRunner
