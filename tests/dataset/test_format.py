@@ -6,8 +6,16 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
-from i2l.dataset.format import DatasetError, DatasetReader, StoredSamples, fill_buffer
+from i2l.dataset.format import (
+    ZOOM_ROOM_PX,
+    DatasetError,
+    DatasetReader,
+    StoredSamples,
+    _has_shape,
+    fill_buffer,
+)
 from i2l.dataset.sources import text_sources
 from tests.damage import damages
 
@@ -110,3 +118,12 @@ def test_pixels_for_which_the_disk_has_no_room_are_an_error_before_the_work(monk
     samples = StoredSamples(tmp_path / "none", places, ["paper"], np.ones((1, 2), np.int32), places)
     with pytest.raises(DatasetError, match="set TMPDIR to a larger disk"):
         fill_buffer(1_000, [samples], print, jobs=2)
+
+
+@pytest.mark.parametrize(("zoom", "room"), [(1.0, 0), (2.0, ZOOM_ROOM_PX), (0.5, ZOOM_ROOM_PX)])
+def test_an_image_has_the_size_that_was_stored_up_to_the_room_of_a_zoom(zoom, room):
+    height, width = int(40 * zoom), int(60 * zoom)
+    for down, right, fits in [(0, 0, True), (room, -room, True), (room + 1, 0, False), (0, -room - 1, False)]:
+        image = np.zeros((height + down, width + right), np.uint8)
+        for given in (image, Image.fromarray(image)):
+            assert _has_shape(given, np.array([40, 60], np.int32), zoom) is fits

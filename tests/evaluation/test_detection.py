@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from i2l.evaluation.detection import Symbol, _centres, detect_symbols, find_symbols
+from i2l.evaluation.detection import Symbol, _centres, _join_negations, detect_symbols, find_symbols
 from i2l.formulas.normalize import normalize_formula
 from i2l.rendering.render import render_formulas
 
@@ -171,3 +171,21 @@ def test_letters_and_digits_tell_the_size_they_are_set_in():
     assert [(symbol.name, symbol.fixed_size) for symbol in found] == [
         ("a", True), ("+", False), ("2", True), (r"\sum", False), (r"\alpha", False), ("(", False)
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "box"),
+    [
+        ((5, 6, 20, 30), (1, 8, 12, 40), (1, 6, 20, 40)),
+        (None, (1, 2, 3, 4), (1, 2, 3, 4)),
+        ((1, 2, 3, 4), None, (1, 2, 3, 4)),
+        (None, None, None),
+    ],
+)
+def test_a_stroke_and_what_it_strikes_out_are_one_symbol(first, second, box):
+    symbols = [Symbol("x", (0, 0, 1, 1), True), Symbol(r"\not", first, False), Symbol("<", second, False)]
+    joined = _join_negations([*symbols, Symbol("y", None, True)])
+    assert [symbol.box for symbol in joined] == [(0, 0, 1, 1), box, None]
+    assert [symbol.name for symbol in joined][::2] == ["x", "y"]
+    assert joined[1].name == _join_negations([Symbol(r"\not", None, False), Symbol("<", None, False)])[0].name
+    assert not joined[1].fixed_size

@@ -5,9 +5,11 @@ import pytest
 
 from i2l.formulas.commands import picture_of
 from i2l.formulas.vocabulary import Vocabulary
+from i2l.inference.boxes import block_box, choose_symbols, smallest_blocks
 from i2l.inference.confidence import MAX_LEAD, TokenLooks, gather_evidence
-from i2l.inference.decoding import Hypothesis
+from i2l.inference.decoding import Hypothesis, NumpyArrays
 from i2l.inference.reading import is_formula, token_alternatives
+from i2l.model.config import AxisField, ReceptiveField
 
 VOCABULARY = Vocabulary.from_formula_tokens(
     ["a", "b", "x", "2", "+", "=", "{", "}", "^", "_", r"\,", r"\ne", r"\neq", r"\times", r"\frac", "("]
@@ -117,3 +119,44 @@ def test_the_lead_is_that_over_the_next_reading(other, lead):
         np.log([0.5, 0.9]), log_prob=-2.6, others=[other, -99.5], agreement=1.0, unread=0.0, finished=True
     )
     assert evidence.lead == pytest.approx(lead)
+
+
+def test_the_largest_of_a_row_are_those_of_a_sorted_row():
+    """Against plain sorting, with many equal values: of these the first come first."""
+    source = np.random.default_rng(0)
+    for k in (1, 2, 3, 7, 8):
+        values = source.integers(0, 4, (50, 8)).astype(np.float32)
+        found, places = NumpyArrays().top_k(values, k)
+        for row, best, where in zip(values.tolist(), found.tolist(), places.tolist(), strict=True):
+            assert best == sorted(row, reverse=True)[:k]
+            assert [row[place] for place in where] == best
+            assert where == sorted(where, key=lambda place: (-row[place], place))
+
+
+def test_the_symbol_looked_at_is_the_nearest_that_the_block_touches():
+    """Against plain loops: symbols that only border on the block are none of it."""
+    source = np.random.default_rng(1)
+    field = ReceptiveField(AxisField(6, 60, 8, 6, -4, 20), AxisField(12, 120, 8, 6, -4, 20))
+    symbols = []
+    for top in range(0, 48, 8):  # on the edges of cells, so that many border on a block
+        for left in range(0, 104, 8):
+            if source.random() < 0.25:
+                symbols.append((left + 6, top + 6, left + 6 + int(source.choice([4, 8, 12])), top + 14))
+    boxes = np.array(symbols)
+    attention = source.random((40, 6, 12)) ** 60
+    attention /= attention.sum(axis=(1, 2), keepdims=True)
+    found = choose_symbols(attention, boxes, field=field, share=0.4)
+    assert None in found
+    for seen, chosen in zip(attention, found, strict=True):
+        ((top, left, bottom, right),) = smallest_blocks(seen[None], 0.4).tolist()
+        x0, y0, x1, y1 = block_box(field, (top, left, bottom, right))
+        touched = [box for box in symbols if box[0] < x1 and x0 < box[2] and box[1] < y1 and y0 < box[3]]
+        if not touched:
+            assert chosen is None
+            continue
+        weights = {(r, c): seen[r, c] for r in range(top, bottom) for c in range(left, right)}
+        total = sum(weights.values())
+        x = sum(weight * (6 + 8 * (c + 0.5)) for (_, c), weight in weights.items()) / total
+        y = sum(weight * (6 + 8 * (r + 0.5)) for (r, _), weight in weights.items()) / total
+        distances = {box: np.hypot((box[0] + box[2]) / 2 - x, (box[1] + box[3]) / 2 - y) for box in touched}
+        assert distances[chosen] <= min(distances.values()) + 1e-9

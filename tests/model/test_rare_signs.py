@@ -3,7 +3,7 @@
 from collections import Counter
 
 from i2l.formulas.vocabulary import Vocabulary
-from i2l.model.rare_signs import ITALIC_SCORE, RARE_COUNT, RARE_SCORE, score_changes
+from i2l.model.rare_signs import ITALIC_SCORE, RARE_COUNT, RARE_SCORE, count_tokens, score_changes
 
 
 def test_only_rare_signs_and_the_italic_alphabet_change():
@@ -17,3 +17,9 @@ def test_only_rare_signs_and_the_italic_alphabet_change():
     assert set(found) == {r"\triangledown", r"\mathit"}
     assert abs(found[r"\triangledown"] - RARE_SCORE) < 1e-6
     assert abs(found[r"\mathit"] - ITALIC_SCORE) < 1e-6
+
+
+def test_signs_are_counted_in_lists_of_formulas(tmp_path):
+    (tmp_path / "a.txt").write_text("x + \\nabla\nx x\n")
+    (tmp_path / "b.txt").write_text("\\nabla\n")
+    assert count_tokens([tmp_path / "a.txt", tmp_path / "b.txt"]) == {"x": 3, "+": 1, r"\nabla": 2}

@@ -5,11 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
-from i2l.rendering.boxes import match_ink
+from i2l.rendering.boxes import NO_TOKEN, mark_tokens, match_ink, token_boxes
 from i2l.rendering.rasterize import Glyph
 from i2l.rendering.render import draw_boxes, render_formulas
 from i2l.rendering.styles import Style
+from tests.formulas.test_kept import COMMANDS, FORMULAS, RARE, SELDOM
+from tests.kept import assert_text_kept
 from tests.rendering.random_formulas import random_formula
 
 pytestmark = pytest.mark.tex
@@ -215,3 +218,33 @@ def test_outlines_lie_on_the_outermost_pixels_of_their_boxes():
     assert drawn.shape == (18, 30, 3)
     assert (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1) == (6, 3, 15, 12)
     assert len(rows) == 9 * 9 - 7 * 7
+
+
+def test_marks_stand_where_they_stood():
+    """What TeX sees of a formula with marks, for every command and kind of environment."""
+    lines = []
+    for source in [*FORMULAS, *SELDOM, *RARE, *COMMANDS, *MARKED]:
+        try:
+            lines.append(mark_tokens(normalize_formula(source)).replace(r"\itltoken", "@").strip())
+        except FormulaError:
+            lines.append("refused")
+    assert_text_kept("marks", lines)
+
+
+MARKED = [
+    r"\begin{array}{c|c}\multicolumn{2}{|c|}{a+b}\\\cline{1-2}c&d\\\hline\end{array}",
+    r"\begin{array}[t]{l@{x}r}a&b\end{array}\begin{alignedat}{2}a&b\end{alignedat}",
+    r"\frac ab\sqrt x\hat\alpha x^\frac12 y_\mathrm{a}",
+    r"\sum\limits_a^b\mathop{x}\nolimits^2\rule{1pt}{2pt}\big(\middle|",
+    r"\'e\"{o}x\limits_a\left(a\middle|b\right)",
+]
+
+
+def test_ink_of_a_formula_is_that_of_its_visible_tokens():
+    """Boxes join all ink of a token; ink of no token is left out, and tokens without ink give no boxes."""
+    tokens = normalize_formula("x + y").tokens
+    places = [(0, 0, 5, 5), (3, 2, 9, 4), (20, 0, 25, 5), (30, 0, 35, 5), None]
+    owners = [[0], [0], [1], [2, NO_TOKEN], [NO_TOKEN]]
+    assert token_boxes(tokens, owners, places) == [(0, 0, 9, 5), (20, 0, 25, 5), (30, 0, 35, 5)]
+    assert token_boxes(tokens, [[0], [0], [1], [NO_TOKEN], [2]], places) is None
+    assert token_boxes(tokens, [[0], [0], [1], [2], [7]], [*places[:4], (1, 1, 2, 2)]) is None

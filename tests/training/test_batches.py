@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from i2l.training.batches import Sampler, SamplerError, SamplerState, emphasized, shuffled
+from i2l.training.batches import Sampler, SamplerError, SamplerState, _mix, emphasized, shuffled
 
 LARGER = [1, 3, 3, 4, None]  # 0 fits in 1, both 1 and 2 in 3, all in 4
 HOLDS = {0: {0}, 1: {0, 1}, 2: {2}, 3: {0, 1, 2, 3}, 4: {0, 1, 2, 3, 4}}
@@ -117,3 +117,15 @@ def test_orders_are_uniform():
 def test_too_few_samples_say_so():
     with pytest.raises(SamplerError, match="fewer than one batch of 4"):
         make_sampler([0] * 3)
+
+
+def test_keys_are_mixed_as_splitmix64_mixes_them():
+    """Against whole numbers of Python, bit by bit."""
+
+    def mixed(key):
+        key = (key ^ (key >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        key = (key ^ (key >> 27)) * 0x94D049BB133111EB % 2**64
+        return key ^ (key >> 31)
+
+    keys = [0, 1, 2**63, 2**64 - 1, 0x9E3779B97F4A7C15, *(3**n % 2**64 for n in range(30, 60))]
+    assert _mix(np.array(keys, dtype=np.uint64)).tolist() == [mixed(key) for key in keys]
