@@ -58,7 +58,7 @@ def test_pieces_are_joined_as_plain_loops_join_them():
     """Bars over bars and dots over stems, around every limit of their widths, gaps and overlaps."""
     source = np.random.default_rng(0)
     joined = 0
-    for _ in range(1500):
+    for _ in range(500):
         first = [0, 0, int(source.choice([3, 5, 6, 7, 10, 16, 20, 39, 41])), int(source.integers(1, 9))]
         left, gap = int(source.integers(-3, 9)), int(source.integers(-2, 13))
         width = int(source.choice([first[2], first[2] + 1, 3, 5, 6, 7, 15, 16, 17, 40, 41]))
@@ -72,4 +72,4 @@ def test_pieces_are_joined_as_plain_loops_join_them():
         boxes = join_pieces(np.array([first, second]))
         assert len(boxes) == (1 if whole else 2), (first, second)
         joined += whole
-    assert 100 < joined < 1400
+    assert 40 < joined < 450
