@@ -10,9 +10,11 @@ from typing import Final
 from benchmarks.results.add import text_figures
 from benchmarks.results.mistakes import LIMIT
 from benchmarks.results.store import Run, write_json
+from i2l.config import ReadingOptions
 from i2l.dataset.format import DatasetReader
-from i2l.evaluation.judge import PAPER_READING, BatchReader
+from i2l.evaluation.judge import BatchReader
 
+PAPER_READING: Final = ReadingOptions(beam_width=10, guard=False, batch_size=32, device="auto")
 RULES: Final = {
     "as read": PAPER_READING,
     "guard": replace(PAPER_READING, guard=True),

@@ -11,12 +11,11 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from i2l.cli import app
-from i2l.config import ObjectiveConfig, TrainConfig
+from i2l.config import ObjectiveConfig, ReadingOptions, TrainConfig
 from i2l.dataset.sources import text_sources
 from i2l.errors import I2LError
 from i2l.evaluation.compare import EvaluationOptions, PairsError
 from i2l.evaluation.judge import (
-    PAPER_READING,
     BatchReader,
     ReadingLog,
     find_pictures,
@@ -32,7 +31,8 @@ from i2l.model.calstm.network import Recognizer
 from i2l.model.checkpoint import save_checkpoint
 
 TOKENS = ["x", "+", "=", *"abcdef"]
-SHORT = replace(PAPER_READING, max_tokens=40, device="cpu")  # a network that was not trained never ends
+WIDE = ReadingOptions(beam_width=10, guard=False, batch_size=32, device="auto")
+SHORT = replace(WIDE, max_tokens=40, device="cpu")  # a network that was not trained never ends
 CONFIG = CalstmConfig(
     height_px=64,
     width_px=96,
@@ -90,7 +90,7 @@ def test_batches_change_no_reading(checkpoint):
 
 def test_an_image_that_does_not_fit_gives_nothing(checkpoint):
     reader = BatchReader(
-        replace(PAPER_READING, model=checkpoint(Vocabulary.from_formula_tokens(TOKENS)), beam_width=1)
+        replace(WIDE, model=checkpoint(Vocabulary.from_formula_tokens(TOKENS)), beam_width=1)
     )
     images = [*random_images(1), np.zeros((65, 10), np.uint8), np.zeros((10, 97), np.uint8)]
     assert [reader.fits(pixels) for pixels in images] == [True, False, False]
@@ -100,7 +100,7 @@ def test_an_image_that_does_not_fit_gives_nothing(checkpoint):
 def test_hashes_tell_models_apart(checkpoint):
     vocabulary = Vocabulary.from_formula_tokens(TOKENS)
     hashes = [
-        BatchReader(replace(PAPER_READING, model=path)).describe()["sha256"]
+        BatchReader(replace(WIDE, model=path)).describe()["sha256"]
         for path in (checkpoint(vocabulary, 0), checkpoint(vocabulary, 1), checkpoint(vocabulary, 1))
     ]
     assert hashes[0] != hashes[1]

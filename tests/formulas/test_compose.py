@@ -4,11 +4,16 @@ import re
 from itertools import islice
 
 import pytest
+from typer.testing import CliRunner
 
+from i2l.cli import app
+from i2l.errors import I2LError
 from i2l.formulas import commands
-from i2l.formulas.compose import Composer
+from i2l.formulas.compose import Composer, common_parts
 from i2l.formulas.normalize import normalize_formula
+from i2l.formulas.vocabulary import Vocabulary
 from i2l.rendering.render import render_formulas
+from tests.kept import assert_text_kept
 
 FORMULAS = [
     r"a + b = c _ { 1 } ,",
@@ -106,3 +111,35 @@ def test_formulas_with_other_letters():
     assert not set(variants) & set(formulas)
     assert len(set(variants)) > 250
     assert all("s i n" in variant or "i f" in variant for variant in variants)
+
+
+def test_displays_are_composed_as_they_were():
+    """Lists of displays that models learned from are made again from their seed."""
+    composer = Composer(FORMULAS, seed=3)
+    assert_text_kept("composed", [*islice(composer.displays(), 120), *islice(composer.variants(), 20)])
+
+
+def test_the_commands_print_parts_and_displays(tmp_path):
+    (tmp_path / "a.txt").write_text("\n".join([*FORMULAS, r"\frac{", ""]))
+    Vocabulary.from_formula_tokens(list("abc+=")).save(tmp_path / "vocab.json")
+
+    def told(*arguments):
+        result = CliRunner().invoke(app, [*arguments, str(tmp_path / "a.txt")])
+        assert result.exit_code == 0, result.output
+        return result.output.splitlines()
+
+    parts = told("parts", "--min-count", "1", "--max-tokens", "3")
+    assert parts == list(common_parts(FORMULAS, max_tokens=3, min_count=1))
+    known = told(
+        "parts", "--min-count", "1", "--max-tokens", "3", "--vocabulary", str(tmp_path / "vocab.json")
+    )
+    assert known == [part for part in parts if set(part.split()) <= set("abc+=")] != []
+    displays = told("compose", "--count", "25", "--seed", "3", "--max-tokens", "60")
+    assert len(displays) == 25
+    assert max(len(line.split()) for line in displays) <= 60
+    composed = (normalize_formula(line).formula for line in Composer(FORMULAS, seed=3).displays())
+    assert displays == list(islice((line for line in composed if len(line.split()) <= 60), 25))
+    letters = told("compose", "--count", "1", "--letters")
+    assert letters == [next(Composer(FORMULAS, seed=0).variants())]
+    (tmp_path / "a.txt").write_text("\\frac{\n")
+    assert isinstance(CliRunner().invoke(app, ["compose", str(tmp_path / "a.txt")]).exception, I2LError)

@@ -8,6 +8,7 @@ from i2l.errors import I2LError
 from i2l.files import write_checksums
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.model import checkpoint as module
+from i2l.model import transport
 from i2l.model.calstm.config import CalstmConfig
 from i2l.model.calstm.network import Recognizer
 from i2l.model.checkpoint import (
@@ -256,3 +257,26 @@ def test_everything_is_on_the_disk_before_it_gets_its_name(tmp_path, monkeypatch
     assert before[-1].startswith("c.")
     assert before[-1].endswith(".partial"), "the folder after its files"
     assert after == ["renamed", tmp_path.name]
+
+
+def test_a_checkpoint_is_packed_and_joined_by_command(tmp_path, monkeypatch, capsys):
+    weights = {"kernel": torch.randn(30, 4), "bias": torch.randn(3)}
+    save(tmp_path / "c", step=3, weights=weights)
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["transport", *map(str, arguments)])
+        transport.main()
+        return capsys.readouterr().out.splitlines()
+
+    for given, precision in (([], "bfloat16"), (["--precision", "int8"], "int8")):
+        packed = tmp_path / precision
+        said = run("pack", tmp_path / "c", packed, *given)
+        assert [line.split("  ")[1] for line in said] == [
+            f"{path.stat().st_size:,} bytes"
+            for path in pack_checkpoint(tmp_path / "c", tmp_path / "again" / precision, precision=precision)
+        ]
+        assert run("join", packed, tmp_path / f"{precision} joined") == [
+            str(tmp_path / f"{precision} joined")
+        ]
+        joined = read_checkpoint(tmp_path / f"{precision} joined").load_weights()["kernel"]
+        assert torch.equal(joined, weights["kernel"].bfloat16().float()) is (precision == "bfloat16")

@@ -155,7 +155,6 @@ _FILES_THAT_CHANGE_NO_READING: Final = {
 }
 
 
-PAPER_READING: Final = ReadingOptions(beam_width=10, guard=False, batch_size=32, device="auto")
 _DESCRIBED: Final = ("beam_width", "length_penalty", "guard", "batch_size", "device")  # in a report
 
 
