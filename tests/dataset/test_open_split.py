@@ -1,15 +1,18 @@
 """One way of opening a split for a model: training, evaluation and calibration see the same images."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from i2l.dataset.format import DatasetError, DatasetReader
-from i2l.dataset.model_view import JoinedDataset, open_split
+from i2l.dataset.format import DatasetError, DatasetReader, PixelBuffer
+from i2l.dataset.model_view import JoinedDataset, KnownSplit, Preparation, _cropped, open_split
 from i2l.dataset.shards import style_from_text
 from i2l.dataset.sources import RECIPES, text_sources
 from i2l.evaluation.judge import load_split
+from i2l.formulas.vocabulary import Vocabulary
+from i2l.images.prepare import FRAME_PX
 from tests.dataset.fakes import RECIPE
 
 WORLD = replace(RECIPES["world"], min_token_count=1, val_fraction=0.1, test_fraction=0.1)
@@ -90,3 +93,45 @@ def test_the_papers_style_comes_out_as_it_went_in(built):
     split = open_split(DatasetReader(dataset.path), "train", canvas_shape=CANVAS)
     assert not split.left_out
     np.testing.assert_array_equal(split.load_all().data, dataset.split("train").load_all().data)
+
+
+def test_samples_of_known_tokens_keep_their_pixels_and_boxes():
+    """Against the samples one by one: every third has a token that the vocabulary lacks."""
+    formulas = ["x + y", "x", r"\unheard x", "y y", "x y", r"y \unheard", "y"]
+    counts = [len(formula.split()) for formula in formulas]
+    sizes = np.array([[2, 3], [1, 1], [4, 2], [3, 3], [2, 2], [1, 5], [2, 1]], np.int32)
+    offsets = np.concatenate([[0], np.cumsum(sizes.prod(axis=1))])
+    whole = SimpleNamespace(
+        formulas=formulas,
+        ids=[f"s{number}" for number in range(7)],
+        sizes=sizes,
+        num_tokens=np.array(counts),
+        left_out=["before"],
+        load_all=lambda *, jobs=None: PixelBuffer(np.arange(offsets[-1], dtype=np.uint8), offsets, sizes),
+        token_boxes=lambda: np.arange(4 * sum(counts), dtype=np.int16).reshape(-1, 4),
+    )
+    known = KnownSplit(whole, Vocabulary.from_formula_tokens(["x", "+", "y"]))
+    kept = [0, 1, 3, 4, 6]
+    assert known.ids == [f"s{number}" for number in kept]
+    assert known.left_out == ["before", "s2", "s5"]
+    buffer, starts = known.load_all(), np.cumsum([0, *counts])
+    for place, number in enumerate(kept):
+        start, size = int(buffer.offsets[place]), int(np.prod(known.sizes[place]))
+        assert buffer.data[start : start + size].tolist() == list(range(offsets[number], offsets[number + 1]))
+    rows = [row for number in kept for row in range(starts[number], starts[number + 1])]
+    assert known.token_boxes().tolist() == whole.token_boxes()[rows].tolist()
+    whole.token_boxes = lambda: None
+    assert known.token_boxes() is None
+
+
+@pytest.mark.parametrize(("height", "width", "fits"), [(10, 20, True), (11, 20, False), (10, 21, False)])
+def test_clean_pixels_are_cropped_to_their_ink_if_that_fits(height, width, fits):
+    image = np.full((height + 9, width + 9), 255, np.uint8)
+    image[3 : 3 + height, 4 : 4 + width] = 0
+    prepared, ink = _cropped(image, (10 + 2 * FRAME_PX, 20 + 2 * FRAME_PX))
+    if fits:
+        assert prepared == Preparation(height, width, 1.0, 4, 3)
+        assert ink.shape == (height, width)
+    assert (ink.size > 0) is fits
+    prepared, ink = _cropped(np.full((5, 5), 255, np.uint8), (100, 100))
+    assert (prepared, ink.size) == (Preparation(), 0)

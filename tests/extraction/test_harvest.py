@@ -216,3 +216,37 @@ def test_macros_and_files_stand_inside_each_other_up_to_a_limit(limit, kind, mos
     loop = "macro-loop" if kind == "macros" else "input-loop"
     assert loop in [verdict.verdict for verdict in verdicts]
     assert kind == "files" or formulas == []  # a file that was not reached is read by itself
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"\ifx\mine\undefined\[a+b\]\else\[c+d\]\fi", ["a+b"]),
+        (r"\def\mine{x}\ifx\mine\undefined\[a+b\]\else\[c+d\]\fi", ["c+d"]),
+        (r"\def\mine{x}\ifx\@undefined\mine\[a+b\]\fi\[e+f\]", ["e+f"]),
+        (r"\ifx\one\two\[a+b\]\else\[c+d\]\fi", ["a+b", "c+d"]),  # nobody can tell
+        (r"\newif\ifmine\minetrue\ifmine\[a+b\]\else\[c+d\]\fi\minefalse\ifmine\[e+f\]\fi", ["a+b"]),
+        (r"\newif\ifmine\ifmine\ifx\a\b\[a+b\]\fi\[g+h\]\else\[c+d\]\fi", ["c+d"]),
+        (r"\[a+b\]\providecommand{\x}{y}\newcommand{\x}{z}\providecommand{\x}{w}\[\x+\x\]", ["a+b", "z+z"]),
+        (r"\begin{eqnarray}a&=&\mbox{b {c} \& d}\\e&=&\begin{matrix}f&g\end{matrix}\end{eqnarray}", None),
+    ],
+)
+def test_conditions_and_definitions_of_documents(text, expected):
+    found = latex_of(text)
+    if expected is None:
+        assert any(r"\begin{matrix}f&g\end{matrix}" in latex for latex in found)
+    else:
+        assert found == expected
+
+
+def test_what_is_imported_and_missing_is_said():
+    body = rb"\import{parts/}{one}\subimport{x/}{y}\[a+b\]"
+    source = rb"\documentclass{article}\begin{document}" + body + rb"\end{document}"
+    formulas, verdicts = found_in({"a.tex": source, "parts/one.tex": rb"\[c+d+e\]"})
+    assert [formula.latex for formula in formulas] == ["c+d+e", "a+b"]
+    assert [(verdict.verdict, verdict.message) for verdict in verdicts] == [("missing-input", "x/y")]
+
+
+def test_styles_of_old_documents_are_read():
+    source = rb"\documentstyle[12pt,mine]{article}\begin{document}\[\x+\x\]\end{document}"
+    assert found_in({"a.tex": source, "mine.sty": rb"\def\x{y}"})[0][0].latex == "y+y"

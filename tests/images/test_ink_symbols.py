@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
 
-from i2l.images.ink import _slide, find_pieces, find_symbols, join_pieces
+from i2l.images.ink import _slide, find_pieces, find_symbols
 
 
 @settings(max_examples=80, deadline=None)
@@ -52,24 +52,3 @@ def test_grain_is_not_paired():
     ink = np.zeros((130, 1090), np.bool_)
     ink[::4, ::4] = True
     assert len(find_symbols(ink)) == ink.sum()
-
-
-def test_pieces_are_joined_as_plain_loops_join_them():
-    """Bars over bars and dots over stems, around every limit of their widths, gaps and overlaps."""
-    source = np.random.default_rng(0)
-    joined = 0
-    for _ in range(500):
-        first = [0, 0, int(source.choice([3, 5, 6, 7, 10, 16, 20, 39, 41])), int(source.integers(1, 9))]
-        left, gap = int(source.integers(-3, 9)), int(source.integers(-2, 13))
-        width = int(source.choice([first[2], first[2] + 1, 3, 5, 6, 7, 15, 16, 17, 40, 41]))
-        second = [left, first[3] + gap, left + width, first[3] + gap + int(source.choice([3, 5, 6, 7, 20]))]
-        wider, narrower = max(first[2], width), min(first[2], width)
-        overlap = min(first[2], second[2]) - max(0, left)
-        lower = min(first[3], second[3] - second[1])
-        alike = overlap >= 0.8 * wider and wider <= 40 and gap <= min(0.6 * wider, 10)
-        dotted = overlap >= 0.8 * narrower and max(narrower, lower) <= 6 and wider <= 16 and gap <= 6
-        whole = gap >= 0 and (alike or dotted)
-        boxes = join_pieces(np.array([first, second]))
-        assert len(boxes) == (1 if whole else 2), (first, second)
-        joined += whole
-    assert 40 < joined < 450

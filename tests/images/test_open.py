@@ -198,3 +198,10 @@ def test_hostile_files_open_or_say_why():
             refused.append(str(error))
     assert min(len(opened), len(refused)) > 60
     assert all(len(message) > 10 for message in refused)
+
+
+def test_arrays_of_every_kind_are_the_same_picture():
+    shown = np.array([[True, False, True], [False, False, True]])
+    wide = shown.astype(np.uint16) * 65535
+    for array in (shown, shown * 1.0, shown * 255.0, wide, shown.astype(np.int64) * 255):
+        assert np.asarray(open_image(array).convert("L")).tolist() == (shown * 255).tolist()

@@ -13,7 +13,7 @@ import pytest
 from fastapi import Request
 
 from i2l.errors import I2LError
-from i2l.images.open import ImageError
+from i2l.images.open import ImageError, OversizedImageError
 from i2l.images.prepare import ImageTooLargeError
 from i2l.web import routes, schemas, worker, workers
 from i2l.web.answers import describe_failure
@@ -22,6 +22,7 @@ from i2l.web.routes import ServeOptions
 from i2l.web.security import LOOPBACK, ProblemError, check_token, require_usable_token
 from i2l.web.uploads import declared_bytes
 from i2l.web.worker import ReadingDesk
+from tests.images.hostile import png, tiff_in_pieces
 
 TOKEN = "secret"
 
@@ -294,3 +295,11 @@ def test_processors_are_shared_among_the_workers(processors, given, threads, mon
     result = CliRunner().invoke(app, ["serve", "--no-browser", "--host", "0.0.0.0"])
     assert "Anyone who reaches 0.0.0.0" in result.output
     assert (started[0].hosts, started[1].hosts) == (LOOPBACK, ())
+
+
+def test_a_picture_in_a_million_pieces_is_refused_before_it_is_opened():
+    with pytest.raises(OversizedImageError, match="pieces"):
+        worker.check_image(tiff_in_pieces(1_000_000), max_pixels=10**9)
+    with pytest.raises(OversizedImageError, match="pixels"):
+        worker.check_image(png(30, 20, bytes(31) * 20), max_pixels=599)
+    worker.check_image(png(30, 20, bytes(31) * 20), max_pixels=600)
