@@ -1,11 +1,13 @@
 import gzip
 import lzma
 import pickle
+from dataclasses import astuple
 
 import pytest
 
-from i2l.dataset.sources import InputError, LineNames, im2latex_sources, text_sources
+from i2l.dataset.sources import RECIPES, InputError, LineNames, im2latex_sources, text_sources
 from i2l.formulas.lexer import LinesError
+from tests.kept import assert_kept
 
 
 @pytest.mark.parametrize(("name", "opener"), [("f.txt", open), ("f.xz", lzma.open), ("f.gz", gzip.open)])
@@ -94,3 +96,12 @@ def test_line_names():
 def test_names_travel_to_another_process():
     names = pickle.loads(pickle.dumps(LineNames(names=["a"], num_lines=[2])))
     assert names[1] == "a:2"
+
+
+def test_recipes_are_those_that_datasets_were_built_with():
+    """Frequency, length, size and shares of splits: other numbers are another dataset by the same name."""
+    numbers = {
+        recipe.name: [each for each in astuple(recipe) if not isinstance(each, str)]
+        for recipe in RECIPES.values()
+    }
+    assert_kept("recipes", numbers)
