@@ -1,10 +1,12 @@
 """How often a token must be seen in training: as often as the recipe says is enough."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
+from i2l.dataset.card import count_steps
 from i2l.dataset.sources import text_sources
+from i2l.dataset.verdicts import REJECTED, VERDICT_KINDS
 from tests.dataset.fakes import RECIPE
 
 
@@ -20,3 +22,21 @@ def test_a_token_seen_just_often_enough_is_kept(small_build, tmp_path, minimum):
     assert {*enough} <= {*dataset.split("train").formulas}
     assert "q" in dataset.vocabulary
     assert "p" not in dataset.vocabulary
+
+
+def test_steps_count_what_is_left_of_every_split():
+    """Splits are named from where no line is without one; a split without lines has none at any step."""
+    verdicts = {
+        "train": {"kept": 7, "too-long": 2, "duplicate": 1},
+        "val": {"kept": 3, "leak": 4},
+        "none": {REJECTED: 5, "empty": 1},
+    }
+    kinds = {verdict for counts in verdicts.values() for verdict in counts}
+    assert kinds <= {kind.name for kind in VERDICT_KINDS}
+    steps = count_steps(asdict(RECIPE), verdicts)
+    given, normalised = steps[0], steps[1]
+    assert given == {"name": "given", "all": 23}
+    assert normalised == {"name": "normalised", "all": 17, "train": 10, "val": 7, "test": 0}
+    assert [step["all"] for step in steps] == [23, 17, 15, 14, 10, 10, 10, 10]
+    assert {step["test"] for step in steps[1:]} == {0}
+    assert (steps[-1]["train"], steps[-1]["val"]) == (7, 3)
