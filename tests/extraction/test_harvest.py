@@ -250,3 +250,22 @@ def test_what_is_imported_and_missing_is_said():
 def test_styles_of_old_documents_are_read():
     source = rb"\documentstyle[12pt,mine]{article}\begin{document}\[\x+\x\]\end{document}"
     assert found_in({"a.tex": source, "mine.sty": rb"\def\x{y}"})[0][0].latex == "y+y"
+
+
+@pytest.mark.parametrize(("kind", "loop"), [("macros", "macro-loop"), ("files", "input-loop")])
+def test_a_document_is_written_out_up_to_a_length(kind, loop, monkeypatch):
+    """Nothing more is put into it as soon as what stands before is longer than the limit."""
+    files = chain(kind, 1)
+    before, call, after = files["a.tex"].rpartition(rb"\ma" if kind == "macros" else rb"\input")
+    if kind == "macros":  # counts what stands before the last of them
+        before, after = before + b"word " * 20 + call, b" " + call + after
+    else:
+        before, after = before + b"word " * 20, call + after
+    files["a.tex"] = before + after
+    refused = []
+    for limit in range(60, 160):
+        monkeypatch.setattr(document, "MAX_DOCUMENT_CHARACTERS", limit)
+        refused.append(loop in [verdict.verdict for verdict in found_in(files)[1]])
+    length = len(b"word " * 20) + (len(r"\[a+b+c\]") if kind == "macros" else 0)
+    assert refused.index(False) + 60 == length
+    assert refused == [limit < length for limit in range(60, 160)]

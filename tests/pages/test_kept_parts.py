@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from i2l.cli.read import _say_errors
 from i2l.errors import I2LError
 from i2l.images.prepare import ImageTooLargeError
 from i2l.inference.reading import Reading
@@ -315,3 +316,13 @@ def test_few_words_are_no_prose(tmp_path):
     (tmp_path / "a.tex").write_text(SOURCE.replace("with many words", "$a$ " * 200))
     assert list(read_stories([tmp_path])) == []
     assert replace(Story("a"), parts=[Part("text", "b")]).parts[0].text == "b"
+
+
+def test_pages_that_could_not_be_read_are_named(capsys):
+    pages = [
+        SimpleNamespace(file="a.pdf", page=number, error=error) for number, error in ((1, ""), (2, "torn"))
+    ]
+    assert _say_errors(pages) is True
+    assert capsys.readouterr() == ("", "a.pdf page 2: torn\n")
+    assert _say_errors(pages[:1]) is False
+    assert capsys.readouterr() == ("", "")
