@@ -258,3 +258,14 @@ def test_what_is_given_wrong_is_said(folder):
     twice = [*picture_sources([folder], [labels]), *picture_sources([folder], [labels])]
     with pytest.raises(InputError, match=r"Two inputs are called pictures\.tsv"):
         build_dataset(twice, out=folder.parent / "out", options=options, quiet=True)
+
+
+def test_a_limit_is_one_of_the_pool_and_not_of_what_judges(tmp_path):
+    """What is held back to judge by is read whole, also where training takes a part."""
+    for name in ("a.tsv", "val.tsv", "test.tsv"):
+        (tmp_path / name).write_text("1.png\tx\n" * 9)
+    held_back = {"val": tmp_path / "val.tsv", "test": tmp_path / "test.tsv"}
+    for extra in ({}, held_back):
+        sources = picture_sources([tmp_path], [tmp_path / "a.tsv"], limit=4, **extra)
+        assert [source.limit for source in sources] == [4, *[None] * len(extra)]
+        assert [len(list(source.lines())) for source in sources] == [4, *[9] * len(extra)]

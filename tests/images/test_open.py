@@ -205,3 +205,12 @@ def test_arrays_of_every_kind_are_the_same_picture():
     wide = shown.astype(np.uint16) * 65535
     for array in (shown, shown * 1.0, shown * 255.0, wide, shown.astype(np.int64) * 255):
         assert np.asarray(open_image(array).convert("L")).tolist() == (shown * 255).tolist()
+
+
+@pytest.mark.filterwarnings("ignore")  # Pillow says that the file is cut off
+@pytest.mark.parametrize("big", [False, True], ids=["classic", "big"])
+def test_a_tiff_that_ends_anywhere_is_no_image(big):
+    whole = tiff_in_pieces(3, big=big)
+    for end in range(8, len(whole) - 20):
+        with contextlib.suppress(ImageError):
+            open_image(whole[:end])

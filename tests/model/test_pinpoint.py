@@ -156,3 +156,13 @@ def test_hidden_words_are_hidden_in_training_only():
     assert torch.equal(blind(pixels, TARGETS, lengths).logits, blind(pixels, other, lengths).logits)
     with pytest.raises(ConfigError, match="word_dropout"):
         model_preset("pinpoint", word_dropout=1.0)
+
+
+def test_a_canvas_without_ink_is_seen_by_one_cell():
+    model = make_model()
+    white = torch.full((2, *model.config.canvas_shape), 255, dtype=torch.uint8)
+    memory = model.encode(white)
+    assert memory["cells"].tolist() == [[0], [0]]
+    logits, attention = decode(model, white)
+    assert torch.isfinite(logits).all()
+    assert attention.sum(dim=(2, 3) if attention.ndim == 4 else 2).allclose(torch.ones(2, 5).double())
