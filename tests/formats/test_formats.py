@@ -152,7 +152,8 @@ def test_what_is_seldom_written_is_written_as_it_was(output):
         )
         for limits in ("", r"\limits", r"\nolimits")
     ]
-    lines = [said(source, output) for source in (*SELDOM, *RARE, *COMMANDS, *tables, *scripts)]
+    spaces = [f"a{space} b" for space in _SPACES]
+    lines = [said(source, output) for source in (*SELDOM, *RARE, *COMMANDS, *tables, *scripts, *spaces)]
     if output in ("mathml", "omml"):
         lines = [re.sub(r"</[^>]*>", "/", line) for line in lines]
     else:
