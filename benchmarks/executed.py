@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -198,6 +198,11 @@ class Executed:
         found = [
             name for name, test in self.tests.items() if test.passed and lines & test.lines.get(path, set())
         ]
+        return sorted(found, key=lambda name: self.tests[name].seconds)
+
+    def of_files(self, files: Collection[str]) -> list[str]:
+        """Give the tests of some files, fastest first."""
+        found = [name for name, test in self.tests.items() if test.passed and name.split("::")[0] in files]
         return sorted(found, key=lambda name: self.tests[name].seconds)
 
     def of_word(self, word: str) -> list[str]:

@@ -8,11 +8,11 @@ A fault is one place of the syntax tree changed: `<` for `<=`, `+` for `-`, `and
 number half as large again, `True` for `False`, a `not`, an error or a plain call left out. As many places are
 drawn in each folder. For each the tests run that execute its line, as `benchmarks.executed` has recorded it,
 the fastest first, until one fails, fails again, and passes without the fault. A constant of a module or a
-default value is executed by no test: there it is the tests that execute a line with its name. Where there are
-none at all, it is the tests that execute or name the module, as far as the time for a fault goes. Left alone
-are Triton's kernels, which need a GPU, and texts of messages. Some faults change nothing that a person could
-see (how often progress is shown, a few seconds more of patience): read the list of what survives before you
-count.
+default value is executed by no test: there it is the tests that execute a line with its name, or whose file
+has it. Where there are none at all, it is the tests that execute or name the module, as far as the time for a
+fault goes. Left alone are Triton's kernels, which need a GPU, and texts of messages. Some faults change nothing
+that a person could see (how often progress is shown, a few seconds more of patience): read the list of what
+survives before you count.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import ast
 import multiprocessing
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -226,19 +227,21 @@ def tests_of(fault: Fault, copy: Path, known: Executed) -> list[str]:
     """Give the tests that may notice a fault, those of files that name its module first, then the fastest."""
     path, source = str(fault.path), known.sources[str(fault.path)]
     _, _, folder, *rest = fault.path.with_suffix("").parts  # src, i2l, and the folder
+    texts = {str(file.relative_to(copy)): file.read_text() for file in (copy / "tests").rglob("test_*.py")}
     naming = {
-        str(file.relative_to(copy))
-        for file in (copy / "tests").rglob("test_*.py")
-        if f"{folder}.{'.'.join(rest)}" in file.read_text() or f"test_{rest[-1]}" in file.name
+        name
+        for name, text in texts.items()
+        if f"{folder}.{'.'.join(rest)}" in text or f"test_{rest[-1]}" in Path(name).name
     }
     lines, names = statement_of(fault, source)
     if lines & lines_of_functions(source):
         tests = known.of_lines(path, lines)
     else:  # runs when the module is loaded
         tests = list(dict.fromkeys(test for name in names for test in known.of_word(name)))
+        using = {file for file in naming if any(re.search(rf"\b{name}\b", texts[file]) for name in names)}
+        tests = [*known.of_files(using), *tests]
     if not tests:
-        tests = known.of_lines(path, lines_of_functions(source))
-        tests += [name for name, test in known.tests.items() if test.passed and name.split("::")[0] in naming]
+        tests = [*known.of_lines(path, lines_of_functions(source)), *known.of_files(naming)]
     return sorted(dict.fromkeys(tests), key=lambda name: name.split("::")[0] not in naming)
 
 

@@ -23,7 +23,7 @@ def test_a_checkpoint_without_a_validation_has_no_scores(tmp_path, dataset):
             assert saved[row["step"]]["edit_distance"] == row["edit_distance"]
 
 
-def test_what_a_gpu_began_goes_on_without_one():
+def test_what_a_gpu_began_goes_on_without_one(monkeypatch):
     """The random numbers of the processor are those of the checkpoint; there is no GPU to give its own to."""
     model = torch.nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -50,7 +50,10 @@ def test_what_a_gpu_began_goes_on_without_one():
     checkpoint = SimpleNamespace(
         path="c", step=40, load_weights=lambda: weights, load_training_state=lambda: state
     )
+    given = []
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda *state: given.append(state))
     Trainer.resume(trainer, checkpoint)
+    assert given == []
     assert torch.equal(torch.rand(3), expected)
     assert (trainer.step_count, trainer.elapsed_s, went_to) == (40, 7.5, [SamplerState(4, 1, 2)])
     assert torch.equal(model.weight, weights["weight"])

@@ -32,7 +32,7 @@ _NOWHERE: Final = "Another format"  # that none of them can say it
 _SPACES: Final = {
     **{r"\,": 1 / 6, r"\:": 2 / 9, r"\;": 5 / 18, r"\!": -1 / 6, "~": 1 / 3, "\\": 1 / 3, r"\space": 1 / 3},
     **{r"\quad": 1.0, r"\qquad": 2.0, r"\enspace": 0.5, r"\nobreakspace": 1 / 3},
-    **{r"\negmedspace": -2 / 9, r"\negthickspace": -5 / 18, r"\thickspace": 5 / 18},
+    **{r"\negmedspace": -2 / 9, r"\negthickspace": -5 / 18},
 }
 # These say where a line may break, how tall a line is, or nothing at all.
 _UNSEEN: Final = frozenset(
