@@ -10,9 +10,9 @@ drawn in each folder. For each the tests run that execute its line, as `benchmar
 the fastest first, until one fails, fails again, and passes without the fault. A constant of a module or a
 default value is executed by no test: there it is the tests that execute a line with its name, or whose file
 has it. Where there are none at all, it is the tests that execute or name the module, as far as the time for a
-fault goes. Left alone are Triton's kernels, which need a GPU, and texts of messages. Some faults change nothing
-that a person could see (how often progress is shown, a few seconds more of patience): read the list of what
-survives before you count.
+fault goes. Left alone are Triton's kernels, which need a GPU, and texts of messages. Some faults change
+nothing that a person could see (how often progress is shown, a few seconds more of patience): read the list
+of what survives before you count.
 """
 
 import argparse

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import i2l
 from i2l import errors
 from i2l.cli import RENAMED, app
+from tests.kept import assert_text_kept
 
 API = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
 COMMANDS = get_command(app).commands
@@ -191,3 +192,19 @@ def test_what_to_install_is_said_for_how_it_was_installed(installed, tmp_path, m
 def test_a_missing_package_is_said_with_the_command():
     with pytest.raises(errors.MissingDependencyError, match=r"pip install .*\[serve\]|fastapi"):
         errors.require_extra("no_such_package", "serve")
+
+
+def defaults_of(command, path):
+    """What can be given to a command and those below it, with defaults and limits."""
+    for parameter in command.params:
+        limits = [getattr(parameter.type, name, None) for name in ("min", "max")]
+        default = parameter.default if isinstance(parameter.default, str | int | float) else None
+        said = [default, *limits, getattr(parameter, "is_flag", False), parameter.required]
+        yield f"{path} {'/'.join([*parameter.opts, *parameter.secondary_opts])}: {' '.join(map(str, said))}"
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from defaults_of(inner, f"{path} {name}")
+
+
+def test_options_have_the_defaults_and_limits_that_they_had():
+    """Scripts are written by them; whoever changes one says so in the changelog."""
+    assert_text_kept("options", list(defaults_of(get_command(app), "i2l")))

@@ -200,3 +200,9 @@ def test_the_position_of_an_array_draws_nothing():
 def test_alignedat_keeps_its_number_of_columns(written, canonical):
     assert normalize_formula(written).formula == canonical
     assert normalize_formula(canonical).formula == canonical
+
+
+def test_a_row_that_ends_outside_of_an_array_may_leave_room():
+    """TeX sets what follows on the same line, and takes the room for a length."""
+    for room in ("", "[2pt]", " [1em]"):
+        assert normalize_formula(rf"a\\{room} b").formula == "a b"
