@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
 
-from i2l.images.ink import _slide, find_pieces, find_symbols
+from i2l.images.ink import _correlation, _slide, find_pieces, find_symbols
 
 
 @settings(max_examples=80, deadline=None)
@@ -52,3 +52,9 @@ def test_grain_is_not_paired():
     ink = np.zeros((130, 1090), np.bool_)
     ink[::4, ::4] = True
     assert len(find_symbols(ink)) == ink.sum()
+
+
+def test_what_is_all_one_grey_is_like_nothing():
+    grey, steps = np.full((3, 4), 7, np.uint8), np.arange(12, dtype=np.uint8).reshape(3, 4)
+    assert _correlation(grey, steps) == _correlation(steps, grey) == _correlation(grey, grey) == 0
+    assert abs(_correlation(steps, 20 - steps) + 1) < 1e-9

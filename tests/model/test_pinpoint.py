@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from i2l.config import ConfigError, ObjectiveConfig
-from i2l.images.prepare import FAINT, place_on_canvas
+from i2l.images.prepare import FAINT, FRAME_PX, place_on_canvas
 from i2l.model.config import model_preset
 from i2l.model.network import guidance_loss
 from i2l.model.pinpoint.config import PinpointConfig
@@ -166,3 +166,16 @@ def test_a_canvas_without_ink_is_seen_by_one_cell():
     logits, attention = decode(model, white)
     assert torch.isfinite(logits).all()
     assert attention.sum(dim=(2, 3) if attention.ndim == 4 else 2).allclose(torch.ones(2, 5).double())
+
+
+def test_cells_are_those_near_the_first_and_the_last_dark_pixel():
+    """One dark pixel is enough, wherever it is."""
+    model = make_model()
+    rows, columns = model.config.grid
+    for y, x in [(0, 0), (7, 8), (15, 16), (16, 31), (47, 95), (23, 64)]:
+        pixels = torch.full((1, *model.config.canvas_shape), 255, dtype=torch.uint8)
+        pixels[0, y + FRAME_PX, x + FRAME_PX] = 0
+        top, bottom = model.config.near_cells(y, y, num_cells=rows)
+        left, right = model.config.near_cells(x, x, num_cells=columns)
+        near = [row * columns + column for row in range(top, bottom) for column in range(left, right)]
+        assert model.encode(pixels)["cells"].tolist() == [near]
