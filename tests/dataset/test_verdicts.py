@@ -1,10 +1,15 @@
-"""How often a token must be seen in training: as often as the recipe says is enough."""
+"""What becomes of formulas: how often their tokens must be seen, how the card counts and shows them."""
 
+import base64
+import io
 from dataclasses import asdict, replace
 
+import numpy as np
 import pytest
+from PIL import Image
 
-from i2l.dataset.card import count_steps
+from i2l.dataset.card import MAX_CONTACT_PX, _contacts, count_steps
+from i2l.dataset.shards import PICTURE_TEXT
 from i2l.dataset.sources import text_sources
 from i2l.dataset.verdicts import REJECTED, VERDICT_KINDS
 from tests.dataset.fakes import RECIPE
@@ -40,3 +45,19 @@ def test_steps_count_what_is_left_of_every_split():
     assert [step["all"] for step in steps] == [23, 17, 15, 14, 10, 10, 10, 10]
     assert {step["test"] for step in steps[1:]} == {0}
     assert (steps[-1]["train"], steps[-1]["val"]) == (7, 3)
+
+
+def test_photographs_on_the_card_are_no_wider_than_their_column():
+    class Split:
+        ids, formulas, styles = "ab", "xy", [PICTURE_TEXT] * 2
+
+        def __len__(self):
+            return 2
+
+        def pixels(self, indices, *, jobs):
+            return [np.full(((4, 3), (800, 1200))[index], 200, np.uint8) for index in indices]
+
+    contacts = list(_contacts(Split()))
+    images = [Image.open(io.BytesIO(base64.b64decode(one["url"].partition(",")[2]))) for one in contacts]
+    assert [image.size for image in images] == [(3, 4), (MAX_CONTACT_PX, MAX_CONTACT_PX * 2 // 3)]
+    assert [one["width"] for one in contacts] == [3, MAX_CONTACT_PX]

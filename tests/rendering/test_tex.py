@@ -141,6 +141,14 @@ def test_a_run_is_clean_if_every_formula_left_tex_as_it_was():
     assert not changed.clean
 
 
+def test_an_error_between_two_formulas_is_blamed_on_the_first():
+    """It draws after its mark, when TeX sends its page out."""
+    between = read(*WHOLE[:2], "! Too much.", *WHOLE[2:4], "N:begin 9", "N:end 9 0v-1", keys=(4, 7, 9))
+    assert {key: reason for key, (_, reason) in between.errors.items()} == {4: "Too much."}
+    later = read(*WHOLE, "! Too much.", "N:begin 9", "N:end 9 0v-1", keys=(4, 7, 9))
+    assert {key: reason for key, (_, reason) in later.errors.items()} == {7: "Too much."}
+
+
 @pytest.mark.parametrize(
     "forged",
     [

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from i2l.web.batching import MAX_ATTEMPTS, Batcher, Metrics
+from i2l.web.batching import MAX_ATTEMPTS, Batcher, Metrics, _until_left
 from i2l.web.security import ProblemError
 from i2l.web.workers import WorkerDiedError, WorkerError
 
@@ -211,3 +211,15 @@ def test_a_model_that_cannot_be_loaded():
             await batcher.start()
 
     asyncio.run(scene())
+
+
+def test_who_is_there_has_not_left():
+    """The rest of a request may still come; only the end of the connection counts."""
+    said = iter(["http.request", "http.request", "http.disconnect", "http.request"])
+
+    class Request:
+        async def receive(self):
+            return {"type": next(said)}
+
+    asyncio.run(_until_left(Request()))
+    assert list(said) == ["http.request"]
