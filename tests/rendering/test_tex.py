@@ -175,9 +175,11 @@ def test_events_without_the_nonce_of_the_run_are_not_heard():
 
 
 def test_every_run_has_a_nonce_of_its_own(monkeypatch):
+    formulas = ["x", r"\def\y{y}\y"]
+    compile_formulas(formulas)  # TeX is asked once which of their names it knows
     seen = []
     monkeypatch.setattr(tex, "run_pdflatex", lambda *a, **k: seen.append(a[0]) or run_pdflatex(*a, **k))
-    compile_formulas(["x", r"\def\y{y}\y"])
+    compile_formulas(formulas)
     nonces = {re.search(r"write16\{(\w+):#1", source)[1] for source in seen}
     assert len(nonces) == len(seen) == 3
     assert all(len(nonce) == 16 for nonce in nonces)
