@@ -98,15 +98,6 @@ def test_a_cut_off_preamble_is_refused(tmp_path):
         (r"\expandafter\let\csname oldbeta\endcsname\beta", r"\oldbeta x", r"\beta x"),
         (r"\def\f{\csname 2nd\endcsname}", r"a\f b", "ab"),  # of no letter, and nobody's: nothing
         (r"\newcommand{\X}[1]{\ensuremath{#1}\xspace}", r"\X{a}b", r"\ensuremath{a}b"),
-    ],
-)
-def test_macros_are_read_as_tex_reads_them(preamble, source, written):
-    assert Macros.parse(preamble).expand(source).source == written
-
-
-@pytest.mark.parametrize(
-    ("preamble", "source", "written"),
-    [
         # arguments that may be left out, by every kind of sign
         (r"\NewDocumentCommand\f{g m}{\IfNoValueTF{#1}{n}{#1}#2}", r"\f{a}b", "ab"),
         (r"\NewDocumentCommand\f{m g}{#1\IfNoValueTF{#2}{n}{#2}}", r"\f a\f b{c}", "anbc"),
@@ -162,7 +153,7 @@ def test_macros_are_read_as_tex_reads_them(preamble, source, written):
         (r"\gdef\f{a}\xdef\g{b}\edef\h{c}", r"\f\g\h", "abc"),
     ],
 )
-def test_seldom_macros_are_read_as_tex_reads_them(preamble, source, written):
+def test_macros_are_read_as_tex_reads_them(preamble, source, written):
     assert Macros.parse(preamble).expand(source).source == written
 
 

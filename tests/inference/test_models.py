@@ -275,16 +275,15 @@ def test_a_model_of_another_size_gets_the_picture_at_its_own(exported, tmp_path,
 
 def test_handwriting_is_read_at_several_scales_however_large_it_is(same_size):
     """Print that is about as large as the model knows it is read as it is; nobody writes in such a size."""
+    hand, box = Reader(same_size), Reader(BUNDLED / "pinpoint")
     picture = picture_of(scrawl(3))
-    size = Reader(same_size).prepare(picture)[-1].scale
+    size, step = hand.prepare(picture)[-1].scale, hand.model.limits.scale_step
     for factor in (1.0, 1.3, 0.4):
         again = picture.resize([round(side * size * factor) for side in picture.size])
-        written = [form.scale for form in Reader(same_size).prepare(again)]
-        step = Reader(same_size).model.limits.scale_step
+        written = [form.scale for form in hand.prepare(again)]
         assert written == pytest.approx([written[-1] / step, written[-1] * step, written[-1]])
         assert written[-1] == pytest.approx(1 / factor, rel=0.1)
-        typeset = [form.scale for form in Reader(BUNDLED / "pinpoint").prepare(again)]
-        assert len(typeset) == {1.0: 1, 1.3: 2, 0.4: 3}[factor]
+        assert len(box.prepare(again)) == {1.0: 1, 1.3: 2, 0.4: 3}[factor]
 
 
 def test_a_model_of_another_scale_gets_the_picture_anew(same_size, tmp_path, monkeypatch):

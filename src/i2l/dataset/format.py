@@ -304,10 +304,11 @@ def decode_stored(samples: StoredSamples, *, zoom: float = 1.0) -> Iterator[Pixe
     Raises:
         DatasetError: if the file is damaged, or they are not of the size that the dataset says.
     """
-    zoom = drawn_zoom(samples, zoom)
+    strokes = _holds_strokes(samples.file)
+    zoom = zoom if strokes else 1.0
     try:
         images: Iterator[Pixels | Image.Image | None]
-        if _holds_strokes(samples.file):
+        if strokes:
             images = _draw_written(samples, zoom)
         else:
             images = _read_images(samples) if samples.file.suffix == ".parquet" else _draw_pages(samples)

@@ -318,8 +318,12 @@ def score_tokens(
     """Score each token, (N,) by the keys of METRICS; arguments as in `LocalizedTokens`."""
     fullest = (attention == attention.max(axis=(1, 2), keepdims=True)).astype(np.float64)
     fullest /= fullest.sum(axis=(1, 2), keepdims=True)
-    cell_x, cell_y = _cell_centres(field)
-    peak_x, peak_y = _places_around(attention, field)
+    cell_y, cell_x = np.meshgrid(
+        *([axis.centre(cell) for cell in range(axis.num_cells)] for axis in (field.rows, field.columns)),
+        indexing="ij",
+    )
+    around = _sum_around(attention)
+    peak_x, peak_y = _sum_around(attention * cell_x) / around, _sum_around(attention * cell_y) / around
     left, top, right, bottom = boxes.T[:, :, None, None]
     inside = (left <= peak_x) & (peak_x < right) & (top <= peak_y) & (peak_y < bottom)
     half_x, half_y = field.columns.stride_px / 2, field.rows.stride_px / 2
@@ -374,23 +378,6 @@ def point_at_ink(
         y, x = places[chosen][np.square(places[chosen] - middle).sum(axis=1).argmin()]
         hits[number] = left <= x < right and top <= y < bottom
     return hits
-
-
-def _cell_centres(field: ReceptiveField) -> tuple[Array, Array]:
-    """Return x and y of the centre of each cell, (rows, columns) each."""
-    rows, columns = (
-        np.array([axis.centre(cell) for cell in range(axis.num_cells)], np.float64)
-        for axis in (field.rows, field.columns)
-    )
-    cell_x, cell_y = np.meshgrid(columns, rows)
-    return cell_x, cell_y
-
-
-def _places_around(attention: Attention, field: ReceptiveField) -> tuple[Array, Array]:
-    """Return x and y of the mean place of attention within one cell of each, (N, rows, columns) each."""
-    cell_x, cell_y = _cell_centres(field)
-    around = _sum_around(attention)
-    return _sum_around(attention * cell_x) / around, _sum_around(attention * cell_y) / around
 
 
 def _sum_around(values: Attention) -> Array:
