@@ -134,7 +134,7 @@ def exported(shared_folder, checkpoint):
             trace = export._to_onnx
 
             def trace_once(module, *args, **options):
-                """The networks of three precisions are the same before they are made smaller."""
+                """The networks of all precisions are the same before they are made smaller."""
                 kind = type(module)
                 if kind not in traced:
                     traced[kind] = trace(module, *args, **options)
@@ -142,12 +142,13 @@ def exported(shared_folder, checkpoint):
                 copy.CopyFrom(traced[kind])
                 return copy
 
-            export._to_onnx = trace_once
+            export._to_onnx, large = trace_once, export.INT4_MIN_WEIGHTS
+            export.INT4_MIN_WEIGHTS = 1 << 10  # the matrices of this network are small
             try:
-                for precision in ("float32", "float16", "int8"):
+                for precision in ("float32", "float16", "int8", "int4"):
                     export.export_model(checkpoint, path.with_suffix(".new") / precision, precision=precision)
             finally:
-                export._to_onnx = trace
+                export._to_onnx, export.INT4_MIN_WEIGHTS = trace, large
             path.with_suffix(".new").rename(path)
     return {folder.name: folder for folder in sorted(Path(path).iterdir())}
 

@@ -9,6 +9,9 @@ import time
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from PIL import Image
 
 from i2l.config import ObjectiveConfig, TrainConfig
@@ -100,7 +103,7 @@ def test_the_search_on_onnx_is_the_torch_loop_for_the_presets(preset, tmp_path):
     compare(model.eval(), result.path, scribbles(3, (128, 1088), seed=3), width=3, max_steps=6)
 
 
-@pytest.mark.parametrize("precision", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("precision", ["float32", "float16", "int8", "int4"])
 def test_every_precision_reads(exported, precision):
     reader = Reader(exported[precision], threads=1)
     readings = reader.read_many([draw_formula(formula) for formula in FORMULAS], scale=1)
@@ -111,9 +114,10 @@ def test_smaller_networks(exported):
     sizes = {name: sum(file.stat().st_size for file in path.iterdir()) for name, path in exported.items()}
     assert sizes["float16"] < 0.7 * sizes["float32"]
     assert sizes["int8"] < 0.6 * sizes["float32"]
+    assert sizes["int4"] < sizes["int8"]
 
 
-@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("precision", ["float32", "int8", "int4"])
 def test_a_batch_does_not_change_a_reading(exported, precision):
     reader = Reader(exported[precision], threads=1)
     pictures = [draw_formula(formula) for formula in FORMULAS]
@@ -123,7 +127,7 @@ def test_a_batch_does_not_change_a_reading(exported, precision):
         assert alone.log_prob == pytest.approx(reading.log_prob, abs=1e-4)
 
 
-@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("precision", ["float32", "int8", "int4"])
 def test_deterministic(exported, precision):
     """The same bytes in ten runs, with one thread and with four."""
     pictures = [draw_formula(formula) for formula in FORMULAS[3:]]
@@ -211,7 +215,7 @@ def test_folders_that_are_not_ours_are_not_replaced(checkpoint, tmp_path):
     with pytest.raises(ModelError, match="not a model folder"):
         export_model(checkpoint, tmp_path)
     with pytest.raises(ExportError, match="precision"):
-        export_model(checkpoint, tmp_path / "model", precision="int4")
+        export_model(checkpoint, tmp_path / "model", precision="int2")
 
 
 def test_a_model_folder_explains_itself(exported):
@@ -252,6 +256,102 @@ def test_a_broken_model_says_so(exported, tmp_path):
     (model / "step.onnx").unlink()
     with pytest.raises(ModelError, match=r"lacks step\.onnx"):
         Reader(model)
+
+
+def unpack_blocks(packed, scales, length):
+    """The matrix (N, length) that `quantize_blocks` wrote, in float64."""
+    nibbles = np.stack([packed & 15, packed >> 4], axis=-1).reshape(len(packed), -1, 128)
+    values = (nibbles.astype(np.float64) - 8) * scales.reshape(len(packed), -1, 1)
+    return values.reshape(len(packed), -1)[:, :length]
+
+
+@given(
+    arrays(np.float32, st.tuples(st.integers(1, 4), st.integers(1, 300)), elements=st.floats(-9, 9, width=32))
+)
+def test_four_bits_are_no_further_off_than_plain_rounding(matrix):
+    from i2l.inference.export import quantize_blocks
+
+    found = unpack_blocks(*quantize_blocks(matrix), matrix.shape[1])
+    for row, kept in zip(matrix, found, strict=True):
+        for start in range(0, len(row), 128):
+            block = row[start : start + 128].astype(np.float64)
+            largest = block[np.abs(block).argmax()]
+            scale = float(np.float16(largest / -8)) or 1.0
+            plain = np.clip(np.rint(block / scale), -8, 7) * scale
+            ours = kept[start : start + 128]
+            assert np.square(ours - block).sum() <= np.square(plain - block).sum() * 1.001 + 1e-9
+            assert np.abs(ours[block == 0]).max(initial=0) == 0
+
+
+def test_products_with_four_bits_are_those_of_the_matrix_that_was_kept():
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+
+    from i2l.inference import export
+
+    random = np.random.default_rng(0)
+    rows, matrix = (random.normal(size=(n, 1500)).astype(np.float32) for n in (7, 300))
+    bias = random.normal(size=300).astype(np.float32)
+    nodes = {
+        "Gemm": (helper.make_node("Gemm", ["x", "w", "b"], ["y"], transB=1), matrix),
+        "MatMul": (helper.make_node("MatMul", ["x", "w"], ["y"]), matrix.T),
+    }
+    for kind, (node, stored) in nodes.items():
+        graph = helper.make_graph(
+            [node],
+            "product",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 1500])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 300])],
+            [
+                numpy_helper.from_array(np.ascontiguousarray(stored), "w"),
+                numpy_helper.from_array(bias, "b"),
+            ],
+        )
+        network = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+        export.quantize_large_matrices(network)
+        assert network.ByteSize() < 0.6 * matrix.size
+        assert network.graph.node[0].op_type == "MatMulNBits"
+        assert {t.name for t in network.graph.initializer} == {"w.int4", "w.scales"} | (
+            {"b"} if kind == "Gemm" else set()
+        )
+        session = onnxruntime.InferenceSession(
+            network.SerializeToString(), providers=["CPUExecutionProvider"]
+        )
+        (found,) = session.run(["y"], {"x": rows})
+        kept = unpack_blocks(*export.quantize_blocks(matrix), 1500)
+        expected = rows.astype(np.float64) @ kept.T + (bias if kind == "Gemm" else 0)
+        assert np.sqrt(np.square(found - expected).mean() / np.square(expected).mean()) < 0.01
+
+
+def test_weights_of_convolutions_are_stored_in_eight_bits():
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+
+    from i2l.inference.export import store_int8
+
+    random = np.random.default_rng(0)
+    kernels = (random.normal(size=(32, 16, 3, 3)) * np.geomspace(0.01, 10, 32)[:, None, None, None]).astype(
+        "f"
+    )
+    image = random.normal(size=(1, 16, 9, 9)).astype(np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["y"])],
+        "convolution",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 16, 9, 9])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 32, 7, 7])],
+        [numpy_helper.from_array(kernels, "w")],
+    )
+    network = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    run = [("before", network.SerializeToString())]
+    store_int8(network)
+    run.append(("after", network.SerializeToString()))
+    assert len(run[1][1]) < 0.4 * len(run[0][1])
+    before, after = (
+        onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"]).run(["y"], {"x": image})[0]
+        for _, content in run
+    )
+    off = np.sqrt(np.square(after - before).mean(axis=(0, 2, 3)) / np.square(before).mean(axis=(0, 2, 3)))
+    assert off.max() < 0.02, "each kernel has a scale of its own"
 
 
 def test_long_rows_keep_their_precision():

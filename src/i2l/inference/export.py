@@ -1,14 +1,18 @@
 """From a checkpoint to a model folder that reads without torch.
 
 `export_model` traces the network, makes it smaller if asked (weights stored as float16, or matrices as int8
-with products in whole numbers), compares what it computes with the checkpoint, where a difference is an error
-and never a skip, and writes the model card: what the model is, how good it is, how to read with it.
+or int4 with products in whole numbers), compares what it computes with the checkpoint, where a difference is
+an error and never a skip, and writes the model card: what the model is, how good it is, how to read with it.
 
 int8 keeps a scale for each column of a matrix and gives every row of activations its own scale, so that an
 image does not get coarser levels from others in its batch. Rows as long as a whole image are cut into
 blocks with scales of their own: one bright cell would leave the others few levels. Both sides of the product
 are uint8 around 128: that is exact on every processor, where the faster mix of uint8 and int8 saturates on
 those without VNNI.
+
+int4 is for networks that are too large in int8. Its large matrices have four bits a weight and a scale for
+every 128 of them, and onnxruntime's own operator MatMulNBits multiplies by them. Smaller matrices are those
+of int8. Kernels of convolutions are stored as int8 and turned back into float32 once, on loading.
 """
 
 import contextlib
@@ -51,7 +55,7 @@ from i2l.inference.torch_backend import TorchBackend
 from i2l.model.checkpoint import Checkpoint, load_network
 from i2l.model.network import Network
 
-Precision = Literal["float32", "float16", "int8"]
+Precision = Literal["float32", "float16", "int8", "int4"]
 OPSET = 18
 
 
@@ -192,8 +196,12 @@ def _write_folder(
     )
     onnx = require_extra("onnx", "train")
     for name, network in ((ENCODER, encoder), (STEP, step)):
-        if precision == "int8":
+        if precision == "int4":
+            quantize_large_matrices(network)
+        if precision in ("int8", "int4"):
             quantize_matrices(network)
+        if precision == "int4":
+            store_int8(network)
         if precision != "float32":
             store_float16(network)
         onnx.save(network, folder / name)
@@ -261,8 +269,8 @@ def _quiet() -> Iterator[None]:
 
 
 # Root mean square of the difference over that of what is compared, logits taken from their mean.
-# On the presets with random weights: float32 5e-6, float16 4e-4, int8 2e-2.
-TOLERANCES: Final = {"float32": 1e-4, "float16": 1e-2, "int8": 1e-1}
+# On the presets with random weights: float32 5e-6, float16 4e-4, int8 2e-2, int4 1e-1.
+TOLERANCES: Final = {"float32": 1e-4, "float16": 1e-2, "int8": 1e-1, "int4": 3e-1}
 PARITY_STEPS = 6
 PARITY_SIZES_PX = ((20, 30), (60, 400), (128, 1088))  # height and width of the ink; cut to the canvas
 
@@ -323,6 +331,14 @@ def _difference(expected: NDArray[Any], computed: NDArray[Any]) -> float:
     return float(np.sqrt(np.square(expected - computed).mean() / np.square(expected).mean()))
 
 
+SCALES: Final = ".scales"  # how names of scales end
+INT4_ZERO = 8  # what stands for zero; the numbers go from -8 to 7
+INT4_BLOCK_WEIGHTS = 128  # that share a scale
+INT4_MIN_WEIGHTS = 1 << 17  # smaller matrices are worth eight bits
+INT4_SHARES = np.linspace(
+    1.0, 0.6, 9
+)  # of the largest weight of a block, that the lowest number may stand for
+ONNXRUNTIME_DOMAIN: Final = "com.microsoft"  # the operators that onnxruntime has beyond the standard
 INT8_LEVELS = 127  # on either side of zero
 INT8_ZERO = 128  # what stands for zero
 MIN_WEIGHTS = 1 << 12  # smaller tensors are not worth it
@@ -347,6 +363,114 @@ def store_float16(model: Any) -> None:  # noqa: ANN401 - onnx.ModelProto
     _prepend(graph, casts)
 
 
+def store_int8(model: Any) -> None:  # noqa: ANN401 - onnx.ModelProto
+    """Store what is left of the weights as int8, in place, each kernel or row with its own scale.
+
+    They are turned back into float32 once, on loading.
+    """
+    numpy_helper = require_extra("onnx.numpy_helper", "train")
+    helper = require_extra("onnx.helper", "train")
+    graph = model.graph
+    nodes = []
+    for tensor in list(graph.initializer):
+        weights = numpy_helper.to_array(tensor)
+        if weights.dtype != np.float32 or weights.ndim < 2 or weights.size < MIN_WEIGHTS:
+            continue
+        if tensor.name.endswith(SCALES):
+            continue
+        name = tensor.name
+        columns, scales = quantize_columns(weights.reshape(len(weights), -1).T)
+        whole = (columns.T.astype(np.int16) - INT8_ZERO).astype(np.int8).reshape(weights.shape)
+        tensor.CopyFrom(numpy_helper.from_array(whole, f"{name}.int8"))
+        graph.initializer.append(numpy_helper.from_array(scales.reshape(-1), f"{name}{SCALES}"))
+        nodes.append(
+            helper.make_node("DequantizeLinear", [f"{name}.int8", f"{name}{SCALES}"], [name], axis=0)
+        )
+    _prepend(graph, nodes)
+
+
+def quantize_large_matrices(model: Any) -> None:  # noqa: ANN401 - onnx.ModelProto
+    """Turn products with a large constant matrix into products with four bits a weight, in place."""
+    helper = require_extra("onnx.helper", "train")
+    numpy_helper = require_extra("onnx.numpy_helper", "train")
+    graph = model.graph
+    weights = {tensor.name: tensor for tensor in graph.initializer}
+    nodes, constants = [], []
+    for node in graph.node:
+        matrix = weights.get(node.input[1]) if node.op_type in ("MatMul", "Gemm") else None
+        if matrix is None or np.prod(matrix.dims) < INT4_MIN_WEIGHTS:
+            nodes.append(node)
+            continue
+        values = numpy_helper.to_array(matrix)
+        if not any(attribute.name == "transB" and attribute.i for attribute in node.attribute):
+            values = values.T
+        packed, scales = quantize_blocks(values)
+        (activations, name), output, bias = node.input[:2], node.output[0], list(node.input[2:])
+        constants += [
+            numpy_helper.from_array(packed, f"{name}.int4"),
+            numpy_helper.from_array(scales, f"{name}{SCALES}"),
+        ]
+        result = f"{output}.product" if bias else output
+        nodes.append(
+            helper.make_node(
+                "MatMulNBits",
+                [activations, f"{name}.int4", f"{name}{SCALES}"],
+                [result],
+                domain=ONNXRUNTIME_DOMAIN,
+                K=values.shape[1],
+                N=values.shape[0],
+                bits=4,
+                block_size=INT4_BLOCK_WEIGHTS,
+                accuracy_level=4,  # activations as int8, with a scale for each block of a row
+            )
+        )
+        if bias:
+            nodes.append(helper.make_node("Add", [result, *bias], [output]))
+    del graph.node[:]
+    graph.node.extend(nodes)
+    graph.initializer.extend(constants)
+    model.opset_import.append(helper.make_opsetid(ONNXRUNTIME_DOMAIN, 1))
+    _drop_unused(graph)
+
+
+def quantize_blocks(matrix: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """Quantise the rows of a matrix (N, K) to four bits, as MatMulNBits takes them.
+
+    Each block of a row is whole numbers from -8 to 7 times a scale. The largest weight gets the -8, and of
+    several scales, from that on downwards, the one with the least squared error is taken: to cut off an
+    outlier may be better than to have coarse steps for all others.
+
+    Returns:
+        The numbers plus 8, two in a byte, (N, blocks, 64), and the scales, (N * blocks,).
+    """
+    rows, length = matrix.shape
+    blocks = -(-length // INT4_BLOCK_WEIGHTS)
+    padded = np.zeros((rows, blocks * INT4_BLOCK_WEIGHTS), np.float32)
+    padded[:, :length] = matrix
+    values = padded.reshape(rows * blocks, INT4_BLOCK_WEIGHTS)
+    largest = np.take_along_axis(values, np.abs(values).argmax(axis=1)[:, None], axis=1)
+    best = np.zeros(values.shape, np.int8)
+    scales = np.ones((len(values), 1), np.float32)
+    least = np.full((len(values), 1), np.inf, np.float32)
+    for share in INT4_SHARES:
+        scale = (largest * np.float32(share / -INT4_ZERO)).astype(np.float16).astype(np.float32)
+        scale[scale == 0] = 1.0
+        whole = np.clip(np.rint(values / scale), -INT4_ZERO, INT4_ZERO - 1)
+        error = np.square(whole * scale - values).sum(axis=1, keepdims=True)
+        better = error < least
+        least, scales = np.where(better, error, least), np.where(better, scale, scales)
+        best[better[:, 0]] = whole[better[:, 0]].astype(np.int8)
+    nibbles = (best + INT4_ZERO).astype(np.uint8).reshape(rows, blocks, INT4_BLOCK_WEIGHTS)
+    return nibbles[..., ::2] | nibbles[..., 1::2] << 4, scales.reshape(-1)
+
+
+def _drop_unused(graph: Any) -> None:  # noqa: ANN401 - onnx.GraphProto
+    used = {name for node in graph.node for name in node.input}
+    kept = [tensor for tensor in graph.initializer if tensor.name in used]
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
+
+
 def quantize_matrices(model: Any) -> None:  # noqa: ANN401 - onnx.ModelProto
     """Turn products with a constant matrix into products of whole numbers, in place."""
     numpy_helper = require_extra("onnx.numpy_helper", "train")
@@ -366,10 +490,7 @@ def quantize_matrices(model: Any) -> None:  # noqa: ANN401 - onnx.ModelProto
     del graph.node[:]
     graph.node.extend(nodes)
     graph.initializer.extend(rewriter.constants)
-    used = {name for node in graph.node for name in node.input}
-    kept = [tensor for tensor in graph.initializer if tensor.name in used]
-    del graph.initializer[:]
-    graph.initializer.extend(kept)
+    _drop_unused(graph)
 
 
 def quantize_columns(matrix: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
