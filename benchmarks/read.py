@@ -105,7 +105,7 @@ def build(folder: Path, preset: str, threads: int) -> dict[str, Backend]:
     """Give each side by its name, torch first."""
     model = make_checkpoint(folder / "checkpoint", preset)
     backends: dict[str, Backend] = {"torch eager": TorchBackend(model)}
-    for precision in ("float32", "int8"):
+    for precision in ("float32", "int8", "int4"):
         result = export_model(folder / "checkpoint", folder / precision, precision=precision)
         print(f"{precision}: {result.size_bytes / 1e6:.0f} MB, off by {result.parity.logits:.0e} in logits")
         backends[f"ONNX {precision}"] = OnnxBackend(read_model_folder(folder / precision), threads=threads)

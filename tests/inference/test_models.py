@@ -342,6 +342,20 @@ def test_the_weights_in_the_repository_are_whole(name):
 
 
 @pytest.mark.tex
+@pytest.mark.parametrize("name", ["nopool", "strips"])
+def test_the_networks_of_the_paper_read_and_look_where_they_read(name):
+    """They were told no boxes; all the same, what they look at moves over the formula from left to right."""
+    formula = r"E = \frac { 1 } { 2 } m v ^ { 2 } + \int _ { 0 } ^ { 1 } f ( x ) d x"
+    image = render_formulas([formula])[0].pixels
+    reading = Reader(ROOT / "models" / "paper" / "i2l_paper" / name, threads=1).read(image, scale=1)
+    assert reading.formula == formula
+    columns = reading.attention.sum(axis=1)
+    places = columns @ np.arange(columns.shape[1])
+    first, middle, last = (places[reading.tokens.index(token)] for token in ("E", "+", "d"))
+    assert first < middle < last
+
+
+@pytest.mark.tex
 def test_brackets_of_handwriting_are_written_as_tall_as_they_are(same_size):
     """The tokens are what the model saw, and the LaTeX is what a person would write for it."""
     image = render_formulas([r"( \frac { a } { b } ) = 1"])[0].pixels

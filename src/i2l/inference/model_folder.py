@@ -41,7 +41,7 @@ PREFERRED = ("pinpoint", "nopool", "strips")  # which of them is read with if no
 ENTRY_POINTS: Final = "i2l.models"  # the group in which distributions name models that they install
 HANDWRITING: Final = "hand"  # the name of the model for handwriting
 # The models outside the box, each with the folder of its distribution in `models/` of the repository.
-DISTRIBUTIONS: Final = {HANDWRITING: "hand"}
+DISTRIBUTIONS: Final = {HANDWRITING: "hand", "nopool": "paper", "strips": "paper"}
 
 
 class ModelError(I2LError):
