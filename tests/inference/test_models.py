@@ -355,6 +355,16 @@ def test_the_networks_of_the_paper_read_and_look_where_they_read(name):
     assert first < middle < last
 
 
+@pytest.mark.parametrize("name", ["nopool", "strips"])
+def test_the_networks_of_the_paper_are_also_shown_a_picture_as_it_is(name):
+    """Its few large signs are taken for type of twice the size, and these networks know one size alone."""
+    reader = Reader(ROOT / "models" / "paper" / "i2l_paper" / name, threads=1)
+    reading = reader.read(ROOT / "examples" / "1-paper.png")
+    assert reading.prepared.scale == 1
+    assert reading.latex.startswith(r"\oint_{\partial\Sigma}\mathbf{E}\cdot d")
+    assert 1 not in [form.scale for form in Reader().prepare(ROOT / "examples" / "1-paper.png")]
+
+
 @pytest.mark.tex
 def test_brackets_of_handwriting_are_written_as_tall_as_they_are(same_size):
     """The tokens are what the model saw, and the LaTeX is what a person would write for it."""

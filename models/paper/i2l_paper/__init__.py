@@ -1,1 +1,1 @@
-"""The networks of the paper: the folders `nopool` and `strips` beside this file. `i2l` imports nothing of it."""
+"""The networks of the paper: the folders `nopool` and `strips` beside this file, where `i2l` finds them."""

@@ -120,7 +120,9 @@ def export(
     out: Annotated[Path, typer.Option("--out", "-o", help="The model folder to write.", metavar="MODEL")],
     precision: Annotated[
         Literal["float32", "float16", "int8", "int4"],
-        typer.Option(help="float16 halves the size; int8 quarters it and reads fastest; int4 halves that again."),
+        typer.Option(
+            help="float16 halves the size; int8 quarters it and reads fastest; int4 halves that again."
+        ),
     ] = "float32",
     dpi: Annotated[
         float | None,

@@ -122,6 +122,7 @@ def prepare_image(
     max_shrink: float = MAX_SHRINK,
     scale_step: float = NEIGHBOUR_FACTOR,
     typeset: bool = True,
+    as_it_is: bool = False,
     scale: float | None = None,
     check: bool = True,
     region: Box | None = None,
@@ -135,6 +136,8 @@ def prepare_image(
         max_shrink: the share of that scale down to which a formula may be made smaller to fit on the canvas.
         scale_step: the factor between the estimated scale and those beside it that are given too.
         typeset: whether a scale near the picture's own may be just that. No two people write equally large.
+        as_it_is: whether the picture's own scale is given too where the estimate is another one, for models
+            that were trained on one size of type and cannot read what was resampled.
         scale: pixels of the model for one pixel of the picture; estimated from the picture if None.
         check: refuse what does not look like a formula.
         region: the part of the picture to read, in its pixels: left, top, right, bottom; all of it if None.
@@ -162,6 +165,7 @@ def prepare_image(
         max_shrink=max_shrink,
         scale_step=scale_step,
         typeset=typeset,
+        as_it_is=as_it_is,
         scale=scale,
         check=check,
     )
@@ -219,6 +223,7 @@ def _fit(
     max_shrink: float,
     scale_step: float,
     typeset: bool,
+    as_it_is: bool,
     scale: float | None,
     check: bool,
 ) -> list[PreparedImage]:
@@ -228,6 +233,8 @@ def _fit(
         raise NotAFormulaError("This does not look like a formula: more than half of it is ink.")
     area = canvas_shape[0] - 2 * FRAME_PX, canvas_shape[1] - 2 * FRAME_PX
     scales = [scale] if scale else _scales(ink, reduced, dpi / REFERENCE_DPI, scale_step, typeset=typeset)
+    if as_it_is and scale is None and 1.0 not in scales:
+        scales.insert(0, 1.0)
     symbol_px = SYMBOL_PX * dpi / REFERENCE_DPI / scales[-1]  # in the picture, if that was estimated
     if check and scale is None and not _has_strokes(found.image, found.uncropped, symbol_px / reduced):
         raise NotAFormulaError("This does not look like a formula: it has shades and areas, not strokes.")

@@ -461,7 +461,7 @@ def quantize_blocks(matrix: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDA
         least, scales = np.where(better, error, least), np.where(better, scale, scales)
         best[better[:, 0]] = whole[better[:, 0]].astype(np.int8)
     nibbles = (best + INT4_ZERO).astype(np.uint8).reshape(rows, blocks, INT4_BLOCK_WEIGHTS)
-    return nibbles[..., ::2] | nibbles[..., 1::2] << 4, scales.reshape(-1)
+    return (nibbles[..., ::2] | nibbles[..., 1::2] << 4).astype(np.uint8), scales.reshape(-1)
 
 
 def _drop_unused(graph: Any) -> None:  # noqa: ANN401 - onnx.GraphProto

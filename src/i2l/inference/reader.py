@@ -317,6 +317,7 @@ class Reader:
             max_shrink=limits.max_shrink,
             scale_step=limits.scale_step,
             typeset=not self.model.handwriting,
+            as_it_is=limits.one_scale,
             scale=scale,
             check=self.options.check,
             region=region,

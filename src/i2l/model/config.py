@@ -46,6 +46,7 @@ class Limits:
     dpi: float  # it reads type that is as large as 12 pt at so many dots an inch; pictures are scaled to that
     max_shrink: float  # a formula too large for the canvas may be made smaller, down to this share
     scale_step: float  # where the scale of a picture is in doubt, those this factor away are tried too
+    one_scale: bool  # it knows no image but those drawn at its scale: there a picture is tried as it is, too
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,7 @@ class ModelConfig(JsonConfig, ABC):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]]  # by name, what differs from the defaults
     window_heights_px: ClassVar[tuple[int, ...]]  # of the windows that training cuts from the canvas
     score_bias: ClassVar[str]  # the name of the weight that is added to the scores of tokens
+    one_scale: ClassVar[bool] = False  # as in `Limits`
 
     # The area that the grid covers; the canvas adds a white frame of one pixel on each side.
     height_px: int
@@ -200,6 +202,7 @@ class ModelConfig(JsonConfig, ABC):
             dpi=self.dpi,
             max_shrink=self.max_shrink,
             scale_step=self.scale_step,
+            one_scale=self.one_scale,
         )
 
     @property

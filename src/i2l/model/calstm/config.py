@@ -29,6 +29,7 @@ class CalstmConfig(ModelConfig):
     # symbols), and four in five up to 82 (a fraction).
     window_heights_px: ClassVar = (42, 82)
     score_bias: ClassVar = "output.score.bias"
+    one_scale: ClassVar = True  # the paper's images are of one size, drawn by one program
 
     height_px: int = 128
     width_px: int = 1088
