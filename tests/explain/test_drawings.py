@@ -2,6 +2,7 @@
 
 import io
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,6 +52,33 @@ def test_contact_sheet_has_a_panel_a_token_and_is_dark_where_the_model_looked():
     own, other = panels[1 + 5], panels[1 + 0]
     beside = (slice(top, bottom), slice(right + 2, right + 8))  # paper next to the symbol
     assert own[beside].mean() < other[beside].mean() - 25
+
+
+@pytest.mark.parametrize("zoom", [1, 3])
+def test_on_the_canvas_margins_show_and_boxes_move_along(zoom):
+    explanation = make_explanation(zoom=zoom)
+    shown = explanation.on_canvas()
+    assert shown.image.size == (322, 66), "all of it: every cell has attention"
+    assert np.array_equal(np.asarray(shown.image), explanation.canvas)
+    for step, token in enumerate(shown.tokens):
+        expected = SYMBOLS.get(step)
+        moved = expected and [side + offset for side, offset in zip(expected, (41, 9) * 2, strict=True)]
+        assert token.box == (moved and pytest.approx(moved))
+    panel = np.asarray(contact_sheet(shown, spread="nearest", columns=1, panel_width_px=322).convert("L"))
+    panels = panel.reshape(len(TOKENS) + 2, 66 + 43, 322 + 20)[:, 33:99, 10:332]
+    corner = panels[-1][1:33, 289:321]  # the last token looks at the upper right cell, white in the file
+    assert corner.max() < 80 < 200 < panels[1][1:33, 289:321].min()
+
+
+def test_on_the_canvas_only_what_the_model_can_look_at_is_shown():
+    given = make_explanation()
+    near = np.zeros(FIELD.grid, np.bool_)
+    near[1, 2:8] = True
+    seen = [replace(token, attention=np.where(near, token.attention, 0)) for token in given.tokens]
+    explanation = replace(given, tokens=tuple(seen))
+    assert explanation.on_canvas().image.size == (6 * 32, 33), "with the frame only where it is beside a cell"
+    middle = explanation.on_canvas((40, 300))
+    assert np.array_equal(np.asarray(middle.image), given.canvas[13:53, 11:311])
 
 
 def test_scan_has_a_frame_a_token():

@@ -103,6 +103,7 @@ def test_explanation_agrees_with_the_reading(checkpoint, file):
         ("x.png", [], b"\x89PNG"),
         ("boxes.png", ["--boxes"], b"\x89PNG"),
         ("x.svg", [], b"<svg"),
+        ("canvas.png", ["--canvas", "--spread", "nearest"], b"\x89PNG"),
     ],
 )
 def test_command_writes_every_format(checkpoint, file, tmp_path, name, options, start):
@@ -116,6 +117,11 @@ def test_command_writes_every_format(checkpoint, file, tmp_path, name, options, 
     assert result.stderr == f"Written: {out}\n"
     content = out.read_bytes()
     assert content.startswith(start)
+    if name == "canvas.png":
+        with Image.open(out) as sheet:
+            assert sheet.width == 4 * (360 + 20), "panels as wide as they get"
+            height = round(66 * 360 / 322) + 23 + 20  # those of the canvas, not of the file
+            assert sheet.height % height == 0
     if name == "x.html":
         assert len(content) < 500_000
         data = content.split(b'id="data">')[1].split(b"</script>")[0]

@@ -461,6 +461,14 @@ def explain(
             "it sees, or fading out."
         ),
     ] = "bilinear",
+    canvas: Annotated[
+        bool,
+        typer.Option(
+            "--canvas",
+            help="Show what the model read instead of the file: the prepared image, with the white around it "
+            "that the model can look at too.",
+        ),
+    ] = False,
     share: Annotated[
         float | None,
         typer.Option(
@@ -493,6 +501,8 @@ def explain(
 
     reader = Reader.from_options(ReadingOptions(model=model, beam_width=beam_width, guard=guard))
     explanation = explain_image(reader, image, title=image.name, scale=scale, share=share)
+    if canvas:
+        explanation = explanation.on_canvas()
     content = _draw(explanation, out.suffix.lower(), boxes, spread)
     with atomic_write(out, "wb") as file:
         file.write(content)

@@ -13,9 +13,9 @@ cells; that the model scans left to right (STRIPS) or left-right and up-down (NO
 empty margins only at the first and the last (eos) step. It is measured over all steps of what was read.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,9 @@ from i2l.images.ink import InkMask as Ink
 from i2l.images.prepare import FRAME_PX, Box, PreparedImage, centre
 from i2l.inference.boxes import Attention
 from i2l.model.config import AxisField, ReceptiveField
+
+if TYPE_CHECKING:
+    from i2l.evaluation.scores import Interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +180,7 @@ FOCUS_SHARE: Final = 0.9
 MAX_FOCUS_CELLS: Final = 4  # of the paper's "1-4 neighborhood"
 NUM_PHASES: Final = 10
 _COUNT_ENDS: Final = (1, 2, 4, 8, 16)  # upper ends of the classes of cells
+_SECOND_PLACE: Final = 0.1  # attention on one cell, away from the peak, that makes a second place
 
 
 @dataclass(frozen=True)
@@ -191,6 +195,8 @@ class AttentionClaims:
     share_up_to_four: float
     cell_counts: dict[str, float]  # share of the steps by number of cells
     around_peak: float  # attention within one cell of the peak, on average
+    one_place: float  # steps in which no cell farther from the peak has a tenth of the attention
+    mean_entropy_bits: float
     entropy_bits: list[float]  # by tenths of the reading
     max_entropy_bits: float
     # In which order: moves of the centre of attention from one step to the next, as shares
@@ -204,9 +210,15 @@ class AttentionClaims:
     empty_first: float  # at the first step
     empty_between: float
     empty_eos: float  # at the eos step
+    # ... and of these on the margins: cells beyond the outermost ink
+    margin_first: float
+    margin_between: float
+    margin_eos: float
     # How evenly the cells were looked at over a whole reading, 0 to 100
     ase: float
     aae: float
+    # Of all figures that are means: with the range that holds them if readings are drawn again
+    intervals: "dict[str, Interval]"
 
 
 def cells_for_share(attention: Attention, share: float) -> npt.NDArray[np.int64]:
@@ -240,46 +252,72 @@ def attention_centres(attention: Attention) -> Array:
     return np.stack([attention.sum(axis=2) @ rows, attention.sum(axis=1) @ columns], axis=1)
 
 
-def measure_claims(readings: Iterable[tuple[Attention, Ink]]) -> AttentionClaims:
+def measure_claims(readings: Iterable[tuple[Attention, Ink]], *, rounds: int = 0) -> AttentionClaims:
     """Measure attention over readings that end in eos.
 
     Args:
         readings: at least one; of each the attention (T, rows, columns), the last step being eos, and which
             cells have ink, (rows, columns).
+        rounds: of resampling the readings, for the intervals; none if 0.
     """
-    parts = [_measure(attention.astype(np.float64), inked) for attention, inked in readings]
-
-    def joined(name: str) -> Array:
-        return np.concatenate([part[name] for part in parts])
-
-    cells, phases, entropy = joined("cells"), joined("phases"), joined("entropy")
-    sideways, upright, empty, place = (joined(name) for name in ("sideways", "upright", "empty", "place"))
-    steady = np.abs(sideways) <= 0.5
+    num_cells, parts = 1, []
+    for attention, inked in readings:
+        num_cells = inked.size
+        parts.append(_measure(attention.astype(np.float64), inked))
+    values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    means = {name: _mean(numbers) for name, numbers in values.items()}
+    cells, entropy = values["mean_cells"], values["mean_entropy_bits"]
+    lengths = [len(part["mean_cells"]) for part in parts]
+    phases = np.concatenate([np.arange(length) * NUM_PHASES // length for length in lengths])
     classes = np.searchsorted(_COUNT_ENDS, cells)
     return AttentionClaims(
         num_readings=len(parts),
         num_steps=len(cells),
-        mean_cells=float(cells.mean()),
+        mean_cells=means["mean_cells"],
         median_cells=float(np.median(cells)),
-        share_up_to_four=float((cells <= MAX_FOCUS_CELLS).mean()),
+        share_up_to_four=means["share_up_to_four"],
         cell_counts={
             label: float((classes == number).mean()) for number, label in enumerate(_count_labels())
         },
-        around_peak=float(joined("around_peak").mean()),
+        around_peak=means["around_peak"],
+        one_place=means["one_place"],
+        mean_entropy_bits=means["mean_entropy_bits"],
         entropy_bits=[_mean(entropy[phases == phase]) for phase in range(NUM_PHASES)],
-        max_entropy_bits=float(parts[0]["max_entropy"][0]),
-        right=_mean(sideways > 0.5),
-        still=_mean(steady),
-        left=_mean(sideways < -0.5),
-        up=_mean(upright[steady] < -0.5),
-        down=_mean(upright[steady] > 0.5),
-        order_correlation=_mean(joined("correlation")),
-        empty_first=_mean(empty[place == 0]),
-        empty_between=_mean(empty[place == 1]),
-        empty_eos=_mean(empty[place == 2]),
-        ase=_mean(joined("ase")),
-        aae=_mean(joined("aae")),
+        max_entropy_bits=float(np.log2(num_cells)),
+        right=means["right"],
+        still=means["still"],
+        left=means["left"],
+        up=means["up"],
+        down=means["down"],
+        order_correlation=means["order_correlation"],
+        empty_first=means["empty_first"],
+        empty_between=means["empty_between"],
+        empty_eos=means["empty_eos"],
+        margin_first=means["margin_first"],
+        margin_between=means["margin_between"],
+        margin_eos=means["margin_eos"],
+        ase=means["ase"],
+        aae=means["aae"],
+        intervals=mean_intervals(parts, rounds=rounds) if rounds else {},
     )
+
+
+def mean_intervals(parts: Sequence[Mapping[str, Array]], *, rounds: int) -> "dict[str, Interval]":
+    """Compute the mean of each name's values and its range if the samples were drawn again.
+
+    Args:
+        parts: of each sample, values by name, any number of them.
+        rounds: of resampling.
+    """
+    from i2l.evaluation.scores import quantiles, resampled_sums  # comes with i2l[evaluate]
+
+    names = list(parts[0])
+    sums = np.array([[part[name].sum() for name in names] for part in parts], np.float64)
+    counts = np.array([[len(part[name]) for name in names] for part in parts], np.float64)
+    drawn = resampled_sums(np.concatenate([sums, counts], axis=1), rounds=rounds, seed=0)
+    means = drawn[:, : len(names)] / np.maximum(drawn[:, len(names) :], 1)
+    all_means = sums.sum(axis=0) / np.maximum(counts.sum(axis=0), 1)
+    return {name: quantiles(float(all_means[number]), means[:, number]) for number, name in enumerate(names)}
 
 
 def _count_labels() -> list[str]:
@@ -293,35 +331,54 @@ def _mean(values: npt.NDArray[np.generic]) -> float:
 
 
 def _measure(attention: Array, inked: Ink) -> dict[str, Array]:
+    """Compute for one reading the values whose means over all readings are the figures, by their names."""
     steps = len(attention)
     centres = attention_centres(attention)
+    upright, sideways = np.diff(centres, axis=0).T
+    steady = np.abs(sideways) <= 0.5
+    cells = cells_for_share(attention, FOCUS_SHARE)
+    around_peak, farther = _around_peak(attention)
     ase, aae = attention_errors(attention)
-    place = np.ones(steps)  # 0 at the first step, 2 at eos, else 1
-    place[0], place[-1] = 0, 2
-    return {
-        "cells": cells_for_share(attention, FOCUS_SHARE).astype(np.float64),
-        "around_peak": _around_peak(attention),
-        "entropy": entropy_bits(attention),
-        "max_entropy": np.array([np.log2(inked.size)]),
-        "phases": np.arange(steps) * NUM_PHASES // steps,
-        "upright": np.diff(centres[:, 0]),
-        "sideways": np.diff(centres[:, 1]),
-        "correlation": np.array([_rank_correlation(centres[:-1, 1])] if steps > 2 else []),
-        "empty": attention[:, ~inked].sum(axis=1),
-        "place": place,
-        "ase": np.array([ase]),
-        "aae": np.array([aae]),
+    empty, margin = (attention[:, where].sum(axis=1) for where in (~inked, margin_cells(inked)))
+    measured = {
+        "mean_cells": cells,
+        "share_up_to_four": cells <= MAX_FOCUS_CELLS,
+        "around_peak": around_peak,
+        "one_place": farther < _SECOND_PLACE,
+        "mean_entropy_bits": entropy_bits(attention),
+        "right": sideways > 0.5,
+        "still": steady,
+        "left": sideways < -0.5,
+        "up": upright[steady] < -0.5,
+        "down": upright[steady] > 0.5,
+        "order_correlation": [_rank_correlation(centres[:-1, 1])] if steps > 2 else [],
+        "ase": [ase],
+        "aae": [aae],
     }
+    for name, seen in (("empty", empty), ("margin", margin)):
+        measured[f"{name}_first"] = seen[:-1][:1]
+        measured[f"{name}_between"] = seen[1:-1]
+        measured[f"{name}_eos"] = seen[-1:]
+    return {name: np.asarray(values, np.float64) for name, values in measured.items()}
 
 
-def _around_peak(attention: Array) -> Array:
-    """The attention within one cell of the fullest, sideways, upright and diagonally."""
+def margin_cells(inked: Ink) -> Ink:
+    """Tell which cells lie beyond the outermost ones with ink, (rows, columns)."""
+    margin = np.ones_like(inked)
+    if inked.any():
+        rows, columns = (np.flatnonzero(inked.any(axis=axis)) for axis in (1, 0))
+        margin[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] = False
+    return margin
+
+
+def _around_peak(attention: Array) -> tuple[Array, Array]:
+    """The attention within one cell of the fullest, diagonally too; and on the fullest of the others."""
     steps, rows, columns = attention.shape
     row, column = np.divmod(attention.reshape(steps, -1).argmax(axis=1), columns)
     near_rows = np.abs(np.arange(rows) - row[:, None]) <= 1  # (T, rows)
     near_columns = np.abs(np.arange(columns) - column[:, None]) <= 1
-    around: Array = np.einsum("trc,tr,tc->t", attention, near_rows, near_columns)
-    return around
+    near = near_rows[:, :, None] & near_columns[:, None, :]
+    return np.where(near, attention, 0).sum(axis=(1, 2)), np.where(near, 0, attention).max(axis=(1, 2))
 
 
 def _rank_correlation(values: Array) -> float:

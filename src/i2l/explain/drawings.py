@@ -120,12 +120,18 @@ _LAST_FRAME_MS: Final = 1500
 _LABEL_PX: Final = 15
 
 
-def contact_sheet(explanation: Explanation, *, spread: Spread = "bilinear") -> Image.Image:
+def contact_sheet(
+    explanation: Explanation,
+    *,
+    spread: Spread = "bilinear",
+    columns: int = _SHEET_COLUMNS,
+    panel_width_px: int = _PANEL_WIDTH_PX,
+) -> Image.Image:
     """Draw one panel a token under its name, the whiter the less the model looked there; ink stays black.
 
     The first panel is the image itself. As in the paper's figure, darkness is proportional to attention.
     """
-    image, placement = _fitted(explanation, _PANEL_WIDTH_PX)
+    image, placement = _fitted(explanation, panel_width_px)
     panels: list[tuple[str, Density]] = [("", image.astype(np.float64))]
     densities = _densities(explanation, placement, spread)
     for token, density in zip(explanation.tokens, densities, strict=True):
@@ -133,7 +139,7 @@ def contact_sheet(explanation: Explanation, *, spread: Spread = "bilinear") -> I
     height, width = image.shape[:2]
     title_px = _LABEL_PX + 8
     step_x, step_y = width + 2 * _GAP_PX, height + title_px + 2 * _GAP_PX
-    columns = min(_SHEET_COLUMNS, len(panels))
+    columns = min(columns, len(panels))
     sheet = Image.new("RGB", (columns * step_x, -(-len(panels) // columns) * step_y), "white")
     draw, font = ImageDraw.Draw(sheet), _font(_LABEL_PX)
     for number, (name, pixels) in enumerate(panels):

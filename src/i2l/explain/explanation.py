@@ -6,7 +6,7 @@ kept, and shows that the attention belongs to what was printed.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -22,7 +22,7 @@ from i2l.images.prepare import Box, place_on_canvas
 from i2l.inference.boxes import DEFAULT_SHARE, MAX_PIECES, Attention, find_ink, token_boxes, visible_tokens
 from i2l.inference.decoding import Backend
 from i2l.inference.reader import Reader
-from i2l.model.config import ReceptiveField
+from i2l.model.config import AxisField, ReceptiveField
 
 NUM_ALTERNATIVES: Final = 4
 
@@ -55,11 +55,47 @@ class Explanation:
     tokens: tuple[ExplainedToken, ...]
     field: ReceptiveField
     placement: Placement
+    canvas: npt.NDArray[np.uint8]  # what the model read: the image prepared, on white
 
     @property
     def attention(self) -> Attention:
         """The attention of all tokens, (T, rows, columns)."""
         return np.stack([token.attention for token in self.tokens])
+
+    def on_canvas(self, shape: tuple[int, int] | None = None) -> "Explanation":
+        """Return the same reading on what the model read, with the white around the formula.
+
+        Args:
+            shape: height and width of the part in the middle of the canvas that is shown. If None, it is all
+                that the model can look at: for some networks that is the whole canvas, for others the cells
+                near ink.
+        """
+        if shape is None:
+            top, bottom = _reach(self.attention.max(axis=(0, 2)), self.field.rows)
+            left, right = _reach(self.attention.max(axis=(0, 1)), self.field.columns)
+        else:
+            top, left = ((side - wanted) // 2 for side, wanted in zip(self.canvas.shape, shape, strict=True))
+            bottom, right = top + shape[0], left + shape[1]
+        placement = Placement(
+            height_px=bottom - top, width_px=right - left, offset_x=float(left), offset_y=float(top)
+        )
+        return replace(
+            self,
+            image=Image.fromarray(self.canvas[top:bottom, left:right]),
+            tokens=tuple(
+                replace(token, box=token.box and placement.to_image(self.placement.to_canvas(token.box)))
+                for token in self.tokens
+            ),
+            placement=placement,
+        )
+
+
+def _reach(seen: npt.NDArray[np.floating], axis: AxisField) -> tuple[int, int]:
+    """Find the pixels from the first to the last cell with any attention, (cells,), and the frame beside."""
+    cells = np.flatnonzero(seen)
+    first, last = (int(cells[0]), int(cells[-1])) if len(cells) else (0, axis.num_cells - 1)
+    start = axis.core(first)[0] if first else 0
+    return start, axis.core(last)[1] if last < axis.num_cells - 1 else axis.canvas_px
 
 
 def build_explanation(
@@ -128,6 +164,7 @@ def build_explanation(
         ),
         field=field,
         placement=placement,
+        canvas=canvas,
     )
 
 

@@ -136,7 +136,8 @@ def _claim_rows(claims: AttentionClaims) -> list[tuple[str, str]]:
         ),
         (
             "... around the mode",
-            f"{claims.around_peak:.1%} of attention lie within one cell of the peak",
+            f"{claims.around_peak:.1%} of attention lie within one cell of the peak; at "
+            f"{claims.one_place:.1%} of the steps no cell farther off has a tenth of it",
         ),
         (
             "It scans left to right",
@@ -150,7 +151,8 @@ def _claim_rows(claims: AttentionClaims) -> list[tuple[str, str]]:
         (
             "It looks at empty margins only at the first and last step",
             f"on cells without ink: {claims.empty_first:.1%} of attention at the first step, "
-            f"{claims.empty_eos:.1%} at eos, {claims.empty_between:.1%} at the others",
+            f"{claims.empty_eos:.1%} at eos, {claims.empty_between:.1%} at the others; on those beyond the "
+            f"outermost ink: {claims.margin_first:.1%}, {claims.margin_eos:.1%}, {claims.margin_between:.1%}",
         ),
         (
             "ASE_N, how unevenly cells are looked at: STRIPS 5.0 to 5.4, NOPOOL 4.6 to 4.7",
@@ -363,7 +365,9 @@ def report_localization(
         fit = None
     given = list(samples)
     result = evaluate_localization(given, field=field, share=fit.share if fit else share, rounds=rounds)
-    claims = measure_claims((sample.attention, inked_cells(sample, field)) for sample in given)
+    claims = measure_claims(
+        ((sample.attention, inked_cells(sample, field)) for sample in given), rounds=rounds
+    )
     gallery = list(islice(given, _NUM_GALLERY))
     section = localization_section(result, claims, field=field, fit=fit, gallery=gallery)
     return LocalizationReport(result, claims, fit, section)
