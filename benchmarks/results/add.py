@@ -80,7 +80,7 @@ def add_run(
             )
         write_json(folder / f"{split}.json", publishable(results) | {"search": kept[split]})
         if split == "test":
-            counts = {name: _rounded(samples["counts"][name]) for name in COUNTS}
+            counts = {name: rounded(samples["counts"][name]) for name in COUNTS}
             write_json(folder / "counts.json.gz", counts)
         else:
             targets, found = ([line.split() for line in samples[side]] for side in ("target", "prediction"))
@@ -92,7 +92,7 @@ def add_run(
 def publishable(results: Mapping[str, Any]) -> dict[str, Any]:
     """Results without the formulas of the data and without names of files."""
     kept = {
-        key: _rounded(results[key])
+        key: rounded(results[key])
         for key in (
             "format",
             "versions",
@@ -104,7 +104,7 @@ def publishable(results: Mapping[str, Any]) -> dict[str, Any]:
             "curves",
         )
     }
-    kept["by_token"] = [_rounded(entry) for entry in results["by_token"][:60]]
+    kept["by_token"] = [rounded(entry) for entry in results["by_token"][:60]]
     kept["confusions"] = [
         [entry["target"], entry["prediction"], entry["count"]] for entry in results["confusions"]
     ]
@@ -129,14 +129,14 @@ def publish_localization(source: Path, target: Path) -> None:
     """Take over a measurement of attention, without its samples."""
     content = json.loads((source / "localization.json").read_text(encoding="utf-8"))
     content["localization"].pop("sample_iou")
-    write_json(target, _rounded({key: content[key] for key in ("localization", "attention", "fit")}))
+    write_json(target, rounded({key: content[key] for key in ("localization", "attention", "fit")}))
 
 
 def text_figures(targets: list[list[str]], readings: list[list[str]]) -> dict[str, Any]:
     """Every score of text with its interval, as JSON."""
     columns = text_columns(targets, readings)
     found = bootstrap_figures(columns, available_figures(columns))
-    return {key: _rounded(asdict(interval)) for key, interval in found.items()}
+    return {key: rounded(asdict(interval)) for key, interval in found.items()}
 
 
 def _describe(
@@ -172,12 +172,12 @@ def reduce_curve(rows: list[dict[str, Any]]) -> dict[str, Any]:
             "step": row["step"],
             "minutes": round(float(np.interp(row["step"], *clock)), 3),
             "search": row["kind"].partition("/")[2],
-            **{key: _rounded(row[key]) for key in _VALIDATION},
+            **{key: rounded(row[key]) for key in _VALIDATION},
         }
         for row in rows
         if row["kind"].startswith("validation")
     ]
-    columns = {key: [_rounded(row[key]) for row in train] for key in _TRAIN}
+    columns = {key: [rounded(row[key]) for row in train] for key in _TRAIN}
     minutes = [round(value, 3) for value in clock[1]]
     return {"train": {"step": clock[0], "minutes": minutes, **columns}, "validation": validation}
 
@@ -186,10 +186,10 @@ def _hash_text(path: Path) -> str:
     return hashlib.sha256(gzip.decompress(path.read_bytes())).hexdigest()
 
 
-def _rounded(value: Json) -> Json:
+def rounded(value: Json) -> Json:
     """The same with fewer digits."""
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}") if abs(value) > 1 else round(value, _DIGITS)
     if isinstance(value, dict):
-        return {key: _rounded(part) for key, part in value.items()}
-    return [_rounded(part) for part in value] if isinstance(value, list) else value
+        return {key: rounded(part) for key, part in value.items()}
+    return [rounded(part) for part in value] if isinstance(value, list) else value

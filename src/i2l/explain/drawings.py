@@ -109,7 +109,8 @@ _DIM: Final = (93, 102, 120)
 _MARKED: Final = (194, 65, 12)
 _HEAT: Final = np.array([240, 130, 50], np.float64)
 _HEAT_STEPS: Final = 12
-_DARKEST: Final = 205  # of 255, on white paper where all attention is on one cell
+_DARKEST: Final = 160  # of 255, which paper loses on a sheet where attention is fullest; ink still shows
+_LEAST_PEAK: Final = 0.25  # of attention on a cell; where no token has more on one, the sheet stays paler
 _COLOURS: Final = ("#d62728", "#1f77b4", "#2ca02c", "#9467bd", "#b8600b", "#0e7490", "#c2378f", "#8c564b")
 _GAP_PX: Final = 10
 _PANEL_WIDTH_PX: Final = 360
@@ -129,19 +130,21 @@ def contact_sheet(
 ) -> Image.Image:
     """Draw one panel a token under its name, the whiter the less the model looked there; ink stays black.
 
-    The first panel is the image itself. As in the paper's figure, darkness is proportional to attention.
+    The first panel is the image itself. As in the paper's figure, darkness is proportional to attention, and
+    the darkest place of a sheet is the one that had the most.
     """
     image, placement = _fitted(explanation, panel_width_px)
     panels: list[tuple[str, Density]] = [("", image.astype(np.float64))]
-    densities = _densities(explanation, placement, spread)
-    for token, density in zip(explanation.tokens, densities, strict=True):
-        panels.append((_name(token), np.minimum(image, 255 - _DARKEST * density)))
+    peak = max(_LEAST_PEAK, *(float(density.max()) for density in _densities(explanation, placement, spread)))
+    for token, density in zip(explanation.tokens, _densities(explanation, placement, spread), strict=True):
+        panels.append((_name(token), np.minimum(image, 255 - _DARKEST / peak * density)))
     height, width = image.shape[:2]
-    title_px = _LABEL_PX + 8
+    label_px = round(_LABEL_PX * panel_width_px / _PANEL_WIDTH_PX)
+    title_px = label_px + 8
     step_x, step_y = width + 2 * _GAP_PX, height + title_px + 2 * _GAP_PX
     columns = min(columns, len(panels))
     sheet = Image.new("RGB", (columns * step_x, -(-len(panels) // columns) * step_y), "white")
-    draw, font = ImageDraw.Draw(sheet), _font(_LABEL_PX)
+    draw, font = ImageDraw.Draw(sheet), _font(label_px)
     for number, (name, pixels) in enumerate(panels):
         left, top = number % columns * step_x + _GAP_PX, number // columns * step_y + _GAP_PX
         draw.text((left + width / 2, top), name, fill=_INK, font=font, anchor="ma")
