@@ -39,6 +39,7 @@ from i2l.explain.localization import METRICS, LocalizationSample, format_metric,
 from i2l.explain.localization_report import (
     VALIDATION,
     LocalizationReport,
+    inked_cells,
     replay_split,
     report_localization,
     require_boxes,
@@ -135,6 +136,16 @@ def measure_extent(sample: LocalizationSample, field: ReceptiveField) -> Values:
     return {"height_px": rows * field.rows.stride_px, "width_px": columns * field.columns.stride_px}
 
 
+def measure_ends(sample: LocalizationSample, field: ReceptiveField) -> Values:
+    """Compute the attention left of all ink at the first step, and right of all ink at the last."""
+    inked = np.flatnonzero(inked_cells(sample, field).any(axis=0))
+    columns = sample.attention.sum(axis=1, dtype=np.float64)
+    return {
+        "left_first": columns[:1, : inked[0]].sum(axis=1),
+        "right_eos": columns[-1:, inked[-1] + 1 :].sum(axis=1),
+    }
+
+
 def measure_model(model: str, *, data: Path, split: str, limit: int, rounds: int = ROUNDS) -> Json:
     """Have a model read the first formulas of a split, and measure where it looked."""
     reader = BatchReader(ReadingOptions(model=find_model(model), beam_width=1, guard=False))
@@ -153,7 +164,10 @@ def measure_model(model: str, *, data: Path, split: str, limit: int, rounds: int
     report = report_localization(
         samples, field=field, validation=validation, share=reader.model.box_share, rounds=rounds
     )
-    parts = [measure_moves(sample, field) | measure_extent(sample, field) for sample in samples]
+    parts = [
+        measure_moves(sample, field) | measure_extent(sample, field) | measure_ends(sample, field)
+        for sample in samples
+    ]
     return _published(reader.model.name, samples, field, report, parts, rounds)
 
 
@@ -215,6 +229,11 @@ def _pixel_bits(model: Json, interval: Interval) -> str:
     return _number(model, Interval(interval.value + bits, interval.low + bits, interval.high + bits))
 
 
+def _moved(kind: str, model: Json, interval: Interval) -> str:
+    """Write how far attention goes, and how far the token's box is."""
+    return f"{_number(model, interval, digits=1)} of {model['figures'][f'{kind}_true_px']['value']:.1f}"
+
+
 def _upright(form: Callable[[Json, Interval], str]) -> Callable[[Json, Interval], str]:
     """Write a figure of moves up or down, which a network of one row of cells cannot make."""
     return lambda model, interval: NOTHING if model["grid"][0] == 1 else form(model, interval)
@@ -239,18 +258,24 @@ CLAIMS: Final[dict[str, tuple[Row, ...]]] = {
     "scanning": (
         Row("step and place from left to right, Spearman", "order_correlation", partial(_number, digits=3)),
         Row("next sign on the line: attention goes right", f"{RIGHT}_goes", _share),
-        Row("... by so many pixels", f"{RIGHT}_px", _one_digit),
+        Row("... pixels, of those that the token is away", f"{RIGHT}_px", partial(_moved, RIGHT)),
         Row("up into a script or limit: goes up", f"{UP}_goes", _upright(_share)),
-        Row("... by so many pixels", f"{UP}_px", _upright(_one_digit)),
+        Row("... pixels, of those that the token is away", f"{UP}_px", _upright(partial(_moved, UP))),
         Row("down into a script or limit: goes down", f"{DOWN}_goes", _upright(_share)),
-        Row("... by so many pixels", f"{DOWN}_px", _upright(_one_digit)),
+        Row("... pixels, of those that the token is away", f"{DOWN}_px", _upright(partial(_moved, DOWN))),
         Row("numerator to denominator: goes down", f"{DENOMINATOR}_goes", _upright(_share)),
-        Row("... by so many pixels", f"{DENOMINATOR}_px", _upright(_one_digit)),
+        Row(
+            "... pixels, of those that the token is away",
+            f"{DENOMINATOR}_px",
+            _upright(partial(_moved, DENOMINATOR)),
+        ),
     ),
     "margins": (
         Row("attention beyond the outermost ink: first step", "margin_first", _share),
         Row("... steps between", "margin_between", _share),
         Row("... end", "margin_eos", _share),
+        Row("first step: left of all ink", "left_first", _share),
+        Row("end: right of all ink", "right_eos", _share),
         Row("attention on cells without ink: first step", "empty_first", _share),
         Row("... steps between", "empty_between", _share),
         Row("... end", "empty_eos", _share),
@@ -261,14 +286,10 @@ CLAIMS: Final[dict[str, tuple[Row, ...]]] = {
 def claim_table(name: str, content: Json) -> str:
     """Write what was measured about one claim, a column a model."""
     models = content["models"]
-    rows = []
-    for row in CLAIMS[name]:
-        label = row.label
-        if row.figure.endswith("_px") and row.figure[: -len("_px")] in KINDS:
-            true = models[0]["figures"][row.figure.replace("_px", "_true_px")]["value"]
-            label += f"; the token's box: {true:.1f}"
-        figures = [row.form(model, Interval(**model["figures"][row.figure])) for model in models]
-        rows.append([label, *figures])
+    rows = [
+        [row.label, *(row.form(model, Interval(**model["figures"][row.figure])) for model in models)]
+        for row in CLAIMS[name]
+    ]
     return table(_head("", models), rows)
 
 
@@ -331,7 +352,7 @@ def tables(content: Json) -> Mapping[str, Callable[[], str]]:
     return claims | {name: partial(make, content) for name, make in others.items()}
 
 
-def write_page(content: Json, page: Path = PAGE) -> None:
+def write_page(content: Json, page: Path) -> None:
     """Put the tables into the page; the words around them are kept."""
     text = fill_page(page.read_text(encoding="utf-8"), tables(content))
     with atomic_write(page) as file:
@@ -343,7 +364,7 @@ _TITLE_PX: Final = 26
 
 
 def draw_pictures(
-    models: Sequence[str], formulas: Mapping[str, npt.NDArray[np.uint8]], folder: Path = PICTURES
+    models: Sequence[str], formulas: Mapping[str, npt.NDArray[np.uint8]], folder: Path
 ) -> list[Path]:
     """Draw a picture a formula: a column a model, a panel a token, over the whole canvas of the first model.
 
@@ -411,14 +432,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.data is not None:
         require_boxes(options.data, options.split)
         models = options.models.split(",")
-        for path in draw_pictures(models, render_examples()):
+        for path in draw_pictures(models, render_examples(), PICTURES):
             print(path)
         measured = []
         for model in models:
             measured.append(measure_model(model, data=options.data, split=options.split, limit=options.limit))
             print(model, json.dumps(measured[-1]["localization"]["model"]["pointing"]))
         write_json(RESULTS, {"split": options.split, "models": measured})
-    write_page(json.loads(RESULTS.read_text(encoding="utf-8")))
+    write_page(json.loads(RESULTS.read_text(encoding="utf-8")), PAGE)
 
 
 if __name__ == "__main__":
