@@ -109,7 +109,7 @@ _DIM: Final = (93, 102, 120)
 _MARKED: Final = (194, 65, 12)
 _HEAT: Final = np.array([240, 130, 50], np.float64)
 _HEAT_STEPS: Final = 12
-_DARKEST: Final = 160  # of 255, which paper loses on a sheet where attention is fullest; ink still shows
+_DARKEST: Final = 0.55  # of its light is lost where attention is fullest; ink still shows there
 _LEAST_PEAK: Final = 0.25  # of attention on a cell; where no token has more on one, the sheet stays paler
 _COLOURS: Final = ("#d62728", "#1f77b4", "#2ca02c", "#9467bd", "#b8600b", "#0e7490", "#c2378f", "#8c564b")
 _GAP_PX: Final = 10
@@ -137,7 +137,7 @@ def contact_sheet(
     panels: list[tuple[str, Density]] = [("", image.astype(np.float64))]
     peak = max(_LEAST_PEAK, *(float(density.max()) for density in _densities(explanation, placement, spread)))
     for token, density in zip(explanation.tokens, _densities(explanation, placement, spread), strict=True):
-        panels.append((_name(token), np.minimum(image, 255 - _DARKEST / peak * density)))
+        panels.append((_name(token), image * (1 - _DARKEST / peak * density)))
     height, width = image.shape[:2]
     label_px = round(_LABEL_PX * panel_width_px / _PANEL_WIDTH_PX)
     title_px = label_px + 8
