@@ -122,8 +122,7 @@ def test_the_site_builds_without_network(tmp_path):
         "-m",
         "mkdocs",
         "build",
-        "--strict",
-        "--quiet",
+        "--strict",  # with --quiet beside it warnings are not counted
         "--site-dir",
         tmp_path / "site",
     ]
