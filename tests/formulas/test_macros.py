@@ -89,8 +89,8 @@ def test_a_cut_off_preamble_is_refused(tmp_path):
         (r"\def\f#1{\if\relax\detokenize{#1}\relax e\else f\fi}", r"\f{}\f{x}", "ef"),
         (
             r"\newcommand{\c}{\mathchoice{D}{T}{S}{SS}}",
-            r"\c x_{\c}+\c y^\c\textstyle\c",
-            r"Dx_{S}+Dy^S\textstyle T",
+            r"\c x_{\c}+\c y^\c\textstyle\c z^{\c}\scriptstyle\c z_{\c}",
+            r"Dx_{S}+Dy^S\textstyle Tz^{S}\scriptstyle Sz_{SS}",
         ),
         (r"\def\f{\csname alpha\endcsname}", r"\f x", r"\alpha x"),
         (r"\expandafter\def\csname 1st\endcsname{y}\def\f{\csname 1st\endcsname}", r"a\f b", "ayb"),

@@ -208,6 +208,7 @@ HOSTILE = {
     "json points": (json.dumps([[[1, 1]] * (MAX_POINTS + 1)]).encode(), "points"),
     "json strokes": (json.dumps([[[1, 1]]] * 5001).encode(), "strokes"),
     "no such stroke": (b'{"strokes": [[[1, 1]]], "symbols": [["x", [3]]]}', "not there"),
+    "a stroke before the first": (b'{"strokes": [[[1, 1]]], "symbols": [["x", [-1]]]}', "not there"),
     "ragged columns": (b'{"x": [[1]], "y": []}', "same length"),
     "null": (b"null", "list of lists"),
 }

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import pickle
 import random
 import re
 import signal
@@ -419,6 +420,19 @@ def test_a_page_that_takes_for_ever_is_said_and_the_rest_is_read(monkeypatch, re
     assert "needs more than 512 MiB" in errors[3] or "takes more than 5 s" in errors[3]
 
 
+def test_the_process_that_draws_has_limited_memory():
+    code = """
+import resource
+from i2l.pages import document
+kinds = resource.RLIMIT_DATA, resource.RLIMIT_CORE
+document._Pdf.limits = lambda _: [resource.getrlimit(kind)[0] for kind in kinds]
+document.draw_for()
+"""
+    asked = pickle.dumps(("limits",))
+    done = subprocess.run([sys.executable, "-c", code], input=asked, capture_output=True, check=True)
+    assert pickle.loads(done.stdout) == (None, [document.MAX_DRAWING_BYTES, 0])
+
+
 def test_a_process_that_draws_is_kept_for_the_next_file_and_lost_ones_are_replaced():
     with PageFile(blank_pdf()) as file:
         file.page(1)
@@ -453,6 +467,17 @@ def test_folders_and_missing_files_are_said(tmp_path):
         PageFile(tmp_path)
     with pytest.raises(PageError, match="No such file"):
         PageFile(tmp_path / "none.pdf")
+
+
+def test_every_page_of_a_tiff_is_within_the_limit(monkeypatch):
+    file = io.BytesIO()
+    pages = [Image.new("L", size, 255) for size in ((80, 60), (60, 80), (81, 60))]
+    pages[0].save(file, "TIFF", save_all=True, append_images=pages[1:])
+    monkeypatch.setattr(document, "MAX_PIXELS", 80 * 60)
+    with PageFile(file.getvalue()) as opened:
+        assert opened.page(2).image.size == (60, 80)
+        with pytest.raises(PageError, match="page 3 has 81 x 60 pixels"):
+            opened.page(3)
 
 
 def test_a_tiff_has_pages(tmp_path, reader):

@@ -195,12 +195,13 @@ def test_a_run_from_before_a_setting_existed_goes_on(tmp_path, dataset):
         train(dataset, out=run, config=emphasis, options=CPU)
 
 
-def test_a_new_run_begins_with_the_weights_of_another(tmp_path, dataset):
+@pytest.mark.parametrize("ema_decay", [0.0, 0.9])
+def test_a_new_run_begins_with_the_weights_of_another(tmp_path, dataset, ema_decay):
     first = small_config(max_steps=4)
     train(dataset, out=tmp_path / "first", config=first)
     weights = read_checkpoint(tmp_path / "first").load_weights()
     options = TrainOptions(start_from=tmp_path / "first")
-    still = small_config(max_steps=1, learning_rate=0.0)
+    still = small_config(max_steps=1, learning_rate=0.0, ema_decay=ema_decay)
     train(dataset, out=tmp_path / "second", config=still, options=options)
     begun = read_checkpoint(tmp_path / "second")
     assert begun.step == 1

@@ -20,7 +20,7 @@ from i2l.web.answers import describe_failure
 from i2l.web.app import create_app, run_server
 from i2l.web.routes import ServeOptions
 from i2l.web.security import LOOPBACK, ProblemError, check_token, require_usable_token
-from i2l.web.uploads import declared_bytes
+from i2l.web.uploads import declared_bytes, read_body
 from i2l.web.worker import ReadingDesk
 from tests.images.hostile import png, tiff_in_pieces
 
@@ -233,6 +233,27 @@ def test_what_goes_around_a_file_may_be_64_kibibytes(kind, longest):
     assert declared(longest + 65_536) == longest + 65_536
     with pytest.raises(ProblemError):
         declared(longest + 65_537)
+
+
+def test_a_body_of_unknown_length_is_read_up_to_the_limit_and_no_further():
+    def read(*chunks):
+        left = [*chunks, b""]
+
+        async def receive():
+            return {"type": "http.request", "body": left.pop(0), "more_body": bool(left)}
+
+        request = Request({"type": "http", "headers": []}, receive)
+        return asyncio.run(read_body(request, max_bytes=10, timeout_s=60, take=taken.append))
+
+    taken = []
+    assert read(b"12345", b"67890") == b"1234567890"
+    assert sum(taken) == 10
+    for chunks in ((b"12345", b"678901"), (b"12345678901",)):
+        taken = []
+        with pytest.raises(ProblemError) as refused:
+            read(*chunks)
+        assert refused.value.kind == "too-large"
+        assert sum(taken) <= 10
 
 
 @pytest.mark.parametrize(
