@@ -31,6 +31,14 @@ def test_a_token_seen_just_often_enough_is_kept(small_build, tmp_path, minimum):
     assert "p" not in dataset.vocabulary
 
 
+def test_a_formula_may_be_as_long_as_the_recipe_says(small_build, tmp_path):
+    (tmp_path / "a.txt").write_text("a + b = c\na + b = c d\n")
+    recipe = replace(RECIPE, min_token_count=1, max_tokens=5, val_fraction=0, test_fraction=0)
+    dataset = small_build(text_sources([tmp_path / "a.txt"]), recipe=recipe)
+    assert dataset.split("train").formulas == ["a + b = c"]
+    assert dataset.card["verdicts"]["none"] == {"too-long": 1}
+
+
 def test_of_several_rare_tokens_the_rarest_is_named(small_build, tmp_path):
     lines = [f"x {sign} {letter}" for letter in "abcd" for sign in "+=-<"]
     (tmp_path / "a.txt").write_text("\n".join([*lines, "x + p", "x - p", "p = q"]))

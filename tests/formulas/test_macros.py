@@ -70,6 +70,7 @@ def test_a_cut_off_preamble_is_refused(tmp_path):
         (r"\def\pair(#1,#2){<#1|#2>}", r"\pair(a,{b,c})", "<a|b,c>"),
         (r"\let\old\phi\renewcommand\phi{\varphi}", r"\phi\old", r"\varphi\phi"),
         (r"\let\a=\b", r"\a x", r"\b x"),
+        (r"\def\a{x}\let\b\a\def\a{y}", r"\a\b", "yx"),
         (r"\newcommandx{\f}[3][1=p,3=q]{#1#2#3}", r"\f{y}+\f[a]{b}[c]", "pyq+abc"),
         (
             r"\NewDocumentCommand\f{s o m O{z}}{\IfBooleanTF{#1}{S}{}\IfValueTF{#2}{(#2)}{}#3#4}",

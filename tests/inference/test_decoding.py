@@ -127,7 +127,7 @@ def test_stopping_early_changes_nothing():
 
 
 class SureOfNineWords:
-    """Ends at once with a probability of .55; else it writes nine words and ends, sure of all but the first."""
+    """Ends at once with a probability of .55, or writes nine words and ends, sure of all but the first."""
 
     def start(self, memory):
         return {"written": np.zeros(len(memory["features"]))}

@@ -19,8 +19,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
-from benchmarks.pages import match, moved, overlap
+from benchmarks.pages import match, moved
+from i2l.cli import app
 from i2l.cli.read import _PAGE_UNREAD, _page_hint
 from i2l.config import ReadingOptions
 from i2l.errors import I2LError
@@ -49,7 +51,15 @@ from i2l.pages.output import (
     read_tasks,
     tasks_of,
 )
-from i2l.pages.reader import PageFormula, PageReader, PageReading, _quarter_turn, choose_pages, straighten
+from i2l.pages.reader import (
+    PICTURE,
+    PageFormula,
+    PageReader,
+    PageReading,
+    _quarter_turn,
+    choose_pages,
+    straighten,
+)
 from tests.pages.conftest import set_story
 
 needs_tex = pytest.mark.tex
@@ -334,9 +344,10 @@ def test_displays_and_their_numbers_are_read(pdf):
     displays = [formula for formula in page.formulas if formula.kind == DISPLAYED]
     assert any(r"\int_{a}^{x}" in formula.latex for formula in displays)
     assert "(1)" in [formula.number for formula in displays]
-    token = next(token for formula in displays for token in formula.tokens if token.text == r"\int")
-    holder = next(formula for formula in displays if token in formula.tokens)
-    assert overlap(token.box, holder.box) > 0, "tokens lie on the page, in their formula"
+    for formula in displays:
+        boxes = np.array([token.box for token in formula.tokens if token.box])
+        around = [*boxes[:, :2].min(axis=0), *boxes[:, 2:].max(axis=0)]
+        assert around == pytest.approx(formula.box, abs=3), "together, the tokens are their formula"
     written = json.dumps(page.to_dict())
     assert json.dumps(PageReading.from_dict(json.loads(written)).to_dict()) == written
 
@@ -627,6 +638,17 @@ def test_the_command_says_what_is_wrong_and_reads_the_rest(tmp_path):
     assert out.splitlines() == [
         "file,page,formula,kind,number,left,top,right,bottom,score,confidence,latex,error"
     ]
+
+
+def test_pages_that_were_read_side_by_side_are_printed_in_their_order(tmp_path, monkeypatch):
+    def read_backwards(tasks, *_, **__):
+        for task in reversed(tasks):
+            yield task, PageReading(task.file.name, task.number, 1, 1, None, PICTURE, False, (), 0.0)
+
+    monkeypatch.setattr("i2l.pages.output.read_tasks", read_backwards)
+    (tmp_path / "blank.pdf").write_bytes(blank_pdf(3))
+    result = CliRunner().invoke(app, ["page", str(tmp_path / "blank.pdf"), "--jobs", "2"])
+    assert [page["page"] for page in json.loads(result.stdout)["pages"]] == [1, 2, 3]
 
 
 def test_reading_a_page_as_one_formula_tells_about_pages(tmp_path):

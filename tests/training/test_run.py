@@ -18,6 +18,7 @@ from i2l.training import loop
 from i2l.training.monitor import DivergedError, read_rows
 from i2l.training.run import RunError, TrainOptions, train
 from i2l.training.settings import resolve_config
+from i2l.training.validation import ScoreResult, Validator
 from tests.training.conftest import MemoryDataset, MemorySplit, make_dataset, small_config
 
 CPU = TrainOptions(device="cpu")
@@ -193,6 +194,21 @@ def test_a_run_from_before_a_setting_existed_goes_on(tmp_path, dataset):
     emphasis = small_config(max_steps=6, emphasis=["memory=2"])
     with pytest.raises(CheckpointError, match=r"training\.emphasis was"):
         train(dataset, out=run, config=emphasis, options=CPU)
+
+
+@pytest.mark.parametrize("ema_decay", [0.0, 0.9])
+def test_the_weights_that_are_judged_are_those_that_are_saved(tmp_path, dataset, monkeypatch, ema_decay):
+    judged = []
+
+    def judge(_, model):
+        judged.append({name: weight.clone() for name, weight in model.state_dict().items()})
+        return {"greedy": ScoreResult(0.5, 0.5, 0.5, 1.0, 1)}
+
+    monkeypatch.setattr(Validator, "__call__", judge)
+    train(dataset, out=tmp_path, config=small_config(max_steps=3, ema_decay=ema_decay))
+    saved = final_weights(tmp_path)
+    assert judged
+    assert all(torch.equal(judged[-1][name], weight) for name, weight in saved.items())
 
 
 @pytest.mark.parametrize("ema_decay", [0.0, 0.9])
