@@ -39,6 +39,15 @@ def test_a_formula_may_be_as_long_as_the_recipe_says(small_build, tmp_path):
     assert dataset.card["verdicts"]["none"] == {"too-long": 1}
 
 
+def test_formulas_that_look_alike_are_drawn_into_one_split(small_build, tmp_path):
+    plain = [f"{a} + {b}" for a in "abcdef" for b in "abcdef"]
+    (tmp_path / "a.txt").write_text("\n".join([*plain, *(line.replace("+", r"\, +") for line in plain)]))
+    recipe = replace(RECIPE, min_token_count=1, val_fraction=0.3, test_fraction=0.3)
+    verdicts = small_build(text_sources([tmp_path / "a.txt"]), recipe=recipe).card["verdicts"]
+    assert all(set(counts) == {"kept"} for counts in verdicts.values()), "none of them is a leak"
+    assert len(verdicts) == 3
+
+
 def test_of_several_rare_tokens_the_rarest_is_named(small_build, tmp_path):
     lines = [f"x {sign} {letter}" for letter in "abcd" for sign in "+=-<"]
     (tmp_path / "a.txt").write_text("\n".join([*lines, "x + p", "x - p", "p = q"]))

@@ -118,6 +118,15 @@ def test_a_chapter_of_two_documents_gives_its_formulas_once():
     assert not verdicts
 
 
+def test_a_loose_chapter_has_the_macros_of_the_first_document_that_has_them():
+    files = {
+        "a.tex": rb"\documentclass{a}\def\x{1}",
+        "b.tex": rb"\documentclass{a}\def\x{2}\def\y{3}",
+        "loose.tex": rb"\[ \x\y \]",
+    }
+    assert [formula.latex for formula in found_in(files)[0]] == ["13"]
+
+
 def test_what_is_left_out_says_why():
     text = r"\documentclass{a}\[\xymatrix{a}\]\[\who\]\[ \]\input{gone} $a" + "\n\n" + r"\def\a{\a\a}\[\a\]"
     verdicts = found_in({"a.tex": text.encode()})[1]

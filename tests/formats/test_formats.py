@@ -429,3 +429,9 @@ def test_in_word_a_sum_takes_along_one_term(sign):
     root = ElementTree.fromstring(write_formula(rf"\sum_n -a {sign} b", "omml"))
     (taken,) = root.iterfind("./{*}nary/{*}e")
     assert "".join(taken.itertext()) == "−a"
+
+
+def test_two_signs_make_a_space_positive_and_a_slash_takes_no_space():
+    assert [item.em for item in read_layout(r"\hspace{--1em}\hspace{-1em}").items] == [1.0, -1.0]
+    assert read_layout(r"\not \, =").items[-1].text == "="
+    assert read_layout(r"\not \! =").items[-1].text == "≠"

@@ -12,6 +12,8 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -45,6 +47,7 @@ from i2l.pages.marked import WebDrawer, WebPage, compose_web_page, mark_pages
 from i2l.pages.output import (
     PageTask,
     _claim,
+    _read_in_processes,
     _save_picture,
     plan_documents,
     print_pages,
@@ -562,6 +565,8 @@ def test_what_was_read_is_written_in_each_format():
     rows = list(csv.DictReader(io.StringIO(printed("csv"))))
     assert rows[0]["latex"].startswith("'="), "a spreadsheet must not reckon with it"
     assert (rows[0]["left"], rows[1]["error"]) == ("10.0", "too large")
+    for first in "=+-@\t\r":
+        assert printed("csv", file=f"{first}a").splitlines()[1].lstrip('"').startswith("'")
     html = printed("html")
     assert "a&lt;b&gt;.pdf" in html
     assert "<b>" not in html
@@ -638,6 +643,48 @@ def test_the_command_says_what_is_wrong_and_reads_the_rest(tmp_path):
     assert out.splitlines() == [
         "file,page,formula,kind,number,left,top,right,bottom,score,confidence,latex,error"
     ]
+
+
+def test_results_belong_to_the_content_of_a_file_and_to_one_file(tmp_path):
+    files = [tmp_path / folder / "a.pdf" for folder in "xy"]
+    for number, file in enumerate(files, start=1):
+        file.parent.mkdir()
+        file.write_bytes(blank_pdf(number))
+
+    def plan():
+        plans = plan_documents(files, tmp_path / "out", pages=None, settings={})
+        return [tasks_of(one, pictures=False)[0].result for one in plans]
+
+    first, second = results = plan()
+    assert first.parent != second.parent
+    for result in results:
+        result.write_text("{}")
+    assert [result.exists() for result in plan()] == [True, True]
+    files[0].write_bytes(blank_pdf(3))
+    assert [result.exists() for result in plan()] == [False, True]
+
+
+def test_pages_that_wait_when_a_process_dies_are_lost_too(monkeypatch):
+    class BrokenPool:
+        def __init__(self, *_, **__):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def submit(self, *_):
+            future = Future()
+            future.set_exception(BrokenProcessPool())
+            return future
+
+    monkeypatch.setattr("i2l.pages.output.ProcessPoolExecutor", BrokenPool)
+    tasks = [PageTask(Path("a.pdf"), number, None, None) for number in range(1, 8)]
+    lost = []
+    assert list(_read_in_processes(tasks, ReadingOptions(), False, 1, lost)) == []
+    assert sorted(task.number for task in lost) == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_pages_that_were_read_side_by_side_are_printed_in_their_order(tmp_path, monkeypatch):

@@ -18,6 +18,7 @@ from i2l.training import loop
 from i2l.training.monitor import DivergedError, read_rows
 from i2l.training.run import RunError, TrainOptions, train
 from i2l.training.settings import resolve_config
+from i2l.training.trainer import Trainer
 from i2l.training.validation import ScoreResult, Validator
 from tests.training.conftest import MemoryDataset, MemorySplit, make_dataset, small_config
 
@@ -204,10 +205,14 @@ def test_the_weights_that_are_judged_are_those_that_are_saved(tmp_path, dataset,
         judged.append({name: weight.clone() for name, weight in model.state_dict().items()})
         return {"greedy": ScoreResult(0.5, 0.5, 0.5, 1.0, 1)}
 
+    modes = []
+    step = Trainer.step
+    monkeypatch.setattr(Trainer, "step", lambda one: modes.append(one.model.training) or step(one))
     monkeypatch.setattr(Validator, "__call__", judge)
-    train(dataset, out=tmp_path, config=small_config(max_steps=3, ema_decay=ema_decay))
+    train(dataset, out=tmp_path, config=small_config(max_steps=3, ema_decay=ema_decay, validate_every=1))
+    assert modes == [True] * 3, "with dropout, also after it was judged"
     saved = final_weights(tmp_path)
-    assert judged
+    assert len(judged) == 3
     assert all(torch.equal(judged[-1][name], weight) for name, weight in saved.items())
 
 
