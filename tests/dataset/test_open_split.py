@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from i2l.dataset.format import DatasetError, DatasetReader, PixelBuffer
-from i2l.dataset.model_view import JoinedDataset, KnownSplit, Preparation, _cropped, open_split
+from i2l.dataset.model_view import (
+    JoinedDataset,
+    KnownSplit,
+    Preparation,
+    PreparedSplit,
+    _cropped,
+    open_split,
+)
 from i2l.dataset.shards import style_from_text
 from i2l.dataset.sources import RECIPES, text_sources
 from i2l.evaluation.judge import load_split
@@ -135,3 +142,20 @@ def test_clean_pixels_are_cropped_to_their_ink_if_that_fits(height, width, fits)
     assert (ink.size > 0) is fits
     prepared, ink = _cropped(np.full((5, 5), 255, np.uint8), (100, 100))
     assert (prepared, ink.size) == (Preparation(), 0)
+
+
+def test_boxes_of_all_tokens_are_those_of_each_sample():
+    """Samples that were scaled and cropped, the second of which the model cannot read."""
+    stored = [[(1, 2, 4, 7), None], [(0, 0, 9, 9)], [(3, 3, 8, 5)]]
+    table = np.array([box or (0, 0, 0, 0) for boxes in stored for box in boxes], np.int16)
+    split = object.__new__(PreparedSplit)
+    split._split = SimpleNamespace(
+        token_boxes=lambda: table,
+        boxes=lambda indices: [stored[index] for index in indices],
+        num_tokens=np.array([2, 1, 1]),
+    )
+    split._kept = np.array([0, 2])
+    split._done = [Preparation(9, 9, 1.2, 0.5, 0.25), Preparation(9, 9, 0.9, 2.0, 1.0)]
+    singly = [box or (0, 0, 0, 0) for boxes in split.boxes([0, 1]) for box in boxes]
+    assert singly[0] == (1, 2, 4, 8)
+    assert split.token_boxes().tolist() == [list(box) for box in singly]

@@ -5,13 +5,15 @@ import io
 from dataclasses import asdict, replace
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
 from i2l.dataset.card import MAX_CONTACT_PX, _contacts, count_steps
+from i2l.dataset.format import VERDICTS_FILE
 from i2l.dataset.shards import PICTURE_TEXT
 from i2l.dataset.sources import text_sources
-from i2l.dataset.verdicts import REJECTED, VERDICT_KINDS
+from i2l.dataset.verdicts import RARE, REJECTED, VERDICT_KINDS
 from tests.dataset.fakes import RECIPE
 
 
@@ -27,6 +29,35 @@ def test_a_token_seen_just_often_enough_is_kept(small_build, tmp_path, minimum):
     assert {*enough} <= {*dataset.split("train").formulas}
     assert "q" in dataset.vocabulary
     assert "p" not in dataset.vocabulary
+
+
+def test_a_formula_may_be_as_long_as_the_recipe_says(small_build, tmp_path):
+    (tmp_path / "a.txt").write_text("a + b = c\na + b = c d\n")
+    recipe = replace(RECIPE, min_token_count=1, max_tokens=5, val_fraction=0, test_fraction=0)
+    dataset = small_build(text_sources([tmp_path / "a.txt"]), recipe=recipe)
+    assert dataset.split("train").formulas == ["a + b = c"]
+    assert dataset.card["verdicts"]["none"] == {"too-long": 1}
+
+
+def test_formulas_that_look_alike_are_drawn_into_one_split(small_build, tmp_path):
+    plain = [f"{a} + {b}" for a in "abcdef" for b in "abcdef"]
+    (tmp_path / "a.txt").write_text("\n".join([*plain, *(line.replace("+", r"\, +") for line in plain)]))
+    recipe = replace(RECIPE, min_token_count=1, val_fraction=0.3, test_fraction=0.3)
+    verdicts = small_build(text_sources([tmp_path / "a.txt"]), recipe=recipe).card["verdicts"]
+    assert all(set(counts) == {"kept"} for counts in verdicts.values()), "none of them is a leak"
+    assert len(verdicts) == 3
+
+
+def test_of_several_rare_tokens_the_rarest_is_named(small_build, tmp_path):
+    lines = [f"x {sign} {letter}" for letter in "abcd" for sign in "+=-<"]
+    (tmp_path / "a.txt").write_text("\n".join([*lines, "x + p", "x - p", "p = q"]))
+    recipe = replace(RECIPE, min_token_count=4, val_fraction=0, test_fraction=0)
+    dataset = small_build(text_sources([tmp_path / "a.txt"]), recipe=recipe)
+    verdicts = pq.read_table(dataset.path / VERDICTS_FILE).to_pylist()
+    assert [row["message"].partition(" times")[0] for row in verdicts if row["verdict"] == RARE] == [
+        *(["p occurs 3"] * 2),
+        "q occurs 1",
+    ]
 
 
 def test_steps_count_what_is_left_of_every_split():

@@ -86,3 +86,27 @@ def test_with_renders(run, tmp_path):
     assert figures["strict_match"]["value"] == pytest.approx(29 / 30)
     assert figures["compiles"]["value"] == pytest.approx(29 / 30)
     assert figures["compiles_somehow"]["value"] == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "canonical"),
+    [
+        (("--data", "data"), False),
+        (("--images", "images", "--labels", "labels"), True),
+        (("--images", "images", "--labels", "labels", "--as-is"), False),
+    ],
+)
+def test_tokens_of_a_dataset_are_compared_as_they_are(run, monkeypatch, given, canonical):
+    """They are canonical, and so is what a model was taught; what it writes otherwise is an error."""
+    chosen = []
+
+    def stop(*arguments):
+        chosen.append(arguments[5].canonical)
+        raise I2LError("enough")
+
+    monkeypatch.setattr("i2l.evaluation.judge.BatchReader", lambda _: None)
+    monkeypatch.setattr("i2l.cli.evaluate._find_samples", lambda *_: None)
+    monkeypatch.setattr("i2l.cli.evaluate._try_model", stop)
+    with pytest.raises(I2LError, match="enough"):
+        run("--model", "m", *given)
+    assert chosen == [canonical]

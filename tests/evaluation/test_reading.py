@@ -105,6 +105,8 @@ def test_hashes_tell_models_apart(checkpoint):
     ]
     assert hashes[0] != hashes[1]
     assert hashes[1] == hashes[2]
+    renamed = checkpoint(Vocabulary.from_formula_tokens([*TOKENS[:-1], "g"]), 1)  # the same weights
+    assert BatchReader(replace(WIDE, model=renamed)).describe()["sha256"] != hashes[1]
 
 
 def test_trial_on_a_dataset(checkpoint, small_build, tmp_path):

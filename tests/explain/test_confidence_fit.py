@@ -47,6 +47,17 @@ def test_of_the_readings_given_p_about_p_are_right():
     assert [(kind.name, kind.num_samples) for kind in calibration.kinds] == [("photo", 300), ("print", 900)]
 
 
+def test_the_error_is_that_of_readings_that_were_not_fitted():
+    """A fit finds a pattern in a hundred tosses of a coin, and other tosses do not have it."""
+    tosses = np.random.default_rng(5).integers(2, size=100)
+    seen = [
+        Judgement(one.kind, one.evidence, bool(toss)) for one, toss in zip(readings(100), tosses, strict=True)
+    ]
+    calibration = fit_confidence(seen)
+    fitted = expected_calibration_error(confidences(calibration, seen), [one.right for one in seen])
+    assert calibration.error > 1.5 * fitted
+
+
 def test_no_evidence_speaks_against_a_reading():
     calibration = fit_confidence(readings(300))
     weights = dict(zip(WEIGHED_EVIDENCE, calibration.scoring.weights, strict=True))

@@ -94,6 +94,23 @@ def test_a_folder_of_papers_is_cut_into_units(tmp_path):
         list_units([tmp_path / "nowhere"])
 
 
+def test_links_within_an_archive_lead_to_its_files(tmp_path):
+    """A soft link is named from where it stands, a hard one from the root of the archive."""
+    main = rb"\documentclass{a}\input{sub/soft}\input{sub/hard}"
+    files = {"main.tex": main, "sub/one.tex": rb"\[ y \]", "two.tex": rb"\[ z \]"}
+    links = [
+        ("sub/soft.tex", "../two.tex", tarfile.SYMTYPE),
+        ("sub/hard.tex", "sub/one.tex", tarfile.LNKTYPE),
+    ]
+    (tmp_path / "paper.tar").write_bytes(tar_bytes(files, links))
+    formulas, verdicts = read(tmp_path / "paper.tar")
+    assert [(formula.latex, formula.file) for formula in formulas] == [
+        ("z", "paper.tar/two.tex"),
+        ("y", "paper.tar/sub/one.tex"),
+    ]
+    assert verdicts == set()
+
+
 def test_nothing_outside_the_sources_is_read(tmp_path):
     secret = tmp_path / "secret.tex"
     secret.write_bytes(rb"\[ secret \]")

@@ -73,6 +73,7 @@ def test_rows_are_formulas_of_their_own_if_asked():
         (r"\newcommand{\hide}[1]{}\hide{\[a\]}\[b\]", ["b"]),
         (r"\newcommand{\x}{1}\begin{proof}\def\x{2}\[\x\]\end{proof}\[\x\]", ["2", "1"]),
         (r"\newcommand{\x}{1}{\gdef\x{2}}\[\x\]", ["2"]),
+        (r"\newcommand{\x}{1}\begin{document}{\def\x{2}{\def\x{3}}}\[\x\]\end{document}", ["1"]),
         (r"\[ a \qedhere \eqno(3)\]", ["a"]),
         (r"\[ x \coloneqq \ket{y} \]", [r"x \mathrel{\mathop{:}}=|y\rangle"]),
         (r"\[ \begin{dcases} a \end{dcases} \]", [r"\begin{cases} a \end{cases}"]),
@@ -108,6 +109,22 @@ def test_a_branch_that_does_not_hold_ends_at_its_own_fi():
     nested = r"\ifa \ifb \[ x \] \else \[ y \] \fi \[ z \] \else \[ u \] \fi \[ v \]"
     assert latex_of(switches + nested) == ["u", "v"]
     assert latex_of(switches + r"\atrue" + nested) == ["y", "z", "v"]
+
+
+def test_a_chapter_of_two_documents_gives_its_formulas_once():
+    root = rb"\documentclass{a}\input{chapter}"
+    formulas, verdicts = found_in({"a.tex": root, "b.tex": root + rb"\[ y \]", "chapter.tex": rb"\[ x \]"})
+    assert [(formula.latex, formula.file) for formula in formulas] == [("x", "chapter.tex"), ("y", "b.tex")]
+    assert not verdicts
+
+
+def test_a_loose_chapter_has_the_macros_of_the_first_document_that_has_them():
+    files = {
+        "a.tex": rb"\documentclass{a}\def\x{1}",
+        "b.tex": rb"\documentclass{a}\def\x{2}\def\y{3}",
+        "loose.tex": rb"\[ \x\y \]",
+    }
+    assert [formula.latex for formula in found_in(files)[0]] == ["13"]
 
 
 def test_what_is_left_out_says_why():

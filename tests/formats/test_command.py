@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from i2l.cli import app
 from i2l.formats.convert import FormatError, formula_file, write_formula
 from i2l.formats.translate import read_layout
-from i2l.formats.typst import to_typst
+from i2l.formats.typst import _fonts, to_typst
 
 FORMULA = r"\sum_{n=1}^{\infty} \frac{1}{n^2} = \left( \frac{\pi}{\sqrt{6}} \right)^2 + \mathcal{L}"
 
@@ -35,6 +35,11 @@ def test_several_formats_and_files(tmp_path):
     assert result.stdout == "unicode\tx²\nasciimath\tx^(2)\nunicode\ty\nasciimath\ty\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["000001.docx", "000002.docx"]
     assert convert("x\n", "--format", "word").exit_code == 2
+
+
+def test_pictures_are_drawn_with_the_fonts_that_typst_brings(monkeypatch):
+    monkeypatch.setattr("typst.Fonts", lambda **options: options)
+    assert _fonts.__wrapped__() == {"include_system_fonts": False}
 
 
 @pytest.mark.parametrize("names", ["png,svg", "svg,unicode"])

@@ -413,3 +413,25 @@ def test_spaces_are_as_wide_as_tex_has_them():
     assert {_SPACES[name] for name in _SPACES.keys() - eighteenths} == {
         1 / 3
     }  # between words, in Computer Modern
+
+
+@pytest.mark.parametrize("output", ["mathml", "omml"])
+@pytest.mark.parametrize(
+    "latex", [r"a<b>c\&d", r"\text{a<b>c\&d}", r"\mathbf{a<b>c\&d}", r"x^{\text{a<b>c\&d}}"]
+)
+def test_signs_of_markup_come_back_as_they_were(latex, output):
+    shown = "".join(ElementTree.fromstring(write_formula(latex, output)).itertext())
+    assert unicodedata.normalize("NFKC", shown).removeprefix("x") == "a<b>c&d"
+
+
+@pytest.mark.parametrize("sign", ["+", "-", r"\pm", r"\mp", "=", ","])
+def test_in_word_a_sum_takes_along_one_term(sign):
+    root = ElementTree.fromstring(write_formula(rf"\sum_n -a {sign} b", "omml"))
+    (taken,) = root.iterfind("./{*}nary/{*}e")
+    assert "".join(taken.itertext()) == "−a"
+
+
+def test_two_signs_make_a_space_positive_and_a_slash_takes_no_space():
+    assert [item.em for item in read_layout(r"\hspace{--1em}\hspace{-1em}").items] == [1.0, -1.0]
+    assert read_layout(r"\not \, =").items[-1].text == "="
+    assert read_layout(r"\not \! =").items[-1].text == "≠"

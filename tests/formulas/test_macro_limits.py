@@ -20,6 +20,13 @@ def test_a_macro_that_calls_itself_stops_before_it_is_long():
     assert caught.value.position == 1
 
 
+def test_macros_may_stand_for_so_much_in_all_even_if_nothing_is_left_of_it():
+    macros = Macros.parse(rf"\newcommand{{\nought}}{{\iffalse {'x' * 10_000}\fi}}")
+    assert macros.expand(r"\nought " * 29 + "y").source == "y"
+    with pytest.raises(FormulaError, match="macro never ends"):
+        macros.expand(r"\nought " * 31 + "y")
+
+
 def test_a_command_at_the_end_of_a_macro_keeps_its_name():
     expansion = MACROS.expand(r"\half{u}v")
     assert expansion.source == r"u\alpha v"

@@ -70,6 +70,7 @@ def test_a_cut_off_preamble_is_refused(tmp_path):
         (r"\def\pair(#1,#2){<#1|#2>}", r"\pair(a,{b,c})", "<a|b,c>"),
         (r"\let\old\phi\renewcommand\phi{\varphi}", r"\phi\old", r"\varphi\phi"),
         (r"\let\a=\b", r"\a x", r"\b x"),
+        (r"\def\a{x}\let\b\a\def\a{y}", r"\a\b", "yx"),
         (r"\newcommandx{\f}[3][1=p,3=q]{#1#2#3}", r"\f{y}+\f[a]{b}[c]", "pyq+abc"),
         (
             r"\NewDocumentCommand\f{s o m O{z}}{\IfBooleanTF{#1}{S}{}\IfValueTF{#2}{(#2)}{}#3#4}",
@@ -89,8 +90,8 @@ def test_a_cut_off_preamble_is_refused(tmp_path):
         (r"\def\f#1{\if\relax\detokenize{#1}\relax e\else f\fi}", r"\f{}\f{x}", "ef"),
         (
             r"\newcommand{\c}{\mathchoice{D}{T}{S}{SS}}",
-            r"\c x_{\c}+\c y^\c\textstyle\c",
-            r"Dx_{S}+Dy^S\textstyle T",
+            r"\c x_{\c}+\c y^\c\textstyle\c z^{\c}\scriptstyle\c z_{\c}",
+            r"Dx_{S}+Dy^S\textstyle Tz^{S}\scriptstyle Sz_{SS}",
         ),
         (r"\def\f{\csname alpha\endcsname}", r"\f x", r"\alpha x"),
         (r"\expandafter\def\csname 1st\endcsname{y}\def\f{\csname 1st\endcsname}", r"a\f b", "ayb"),

@@ -13,6 +13,12 @@ from i2l.images.open import EmptyImageError, ImageError, NotAnImageError, Oversi
 from tests.images.hostile import hostile_file, png, tiff_in_pieces
 
 
+def saved(kind, size):
+    file = io.BytesIO()
+    Image.new("RGB", size).save(file, kind)
+    return file.getvalue()
+
+
 def test_paths_bytes_images_and_arrays(tmp_path):
     path = tmp_path / "a.png"
     image = Image.new("L", (3, 2), 7)
@@ -26,6 +32,15 @@ def test_paths_bytes_images_and_arrays(tmp_path):
         np.full((2, 3), 7, np.uint8),
     ]
     assert {open_image(source).size for source in sources} == {(3, 2)}
+
+
+def test_what_comes_from_a_stream_may_be_as_long_as_a_file_and_no_longer(monkeypatch):
+    content = png(3, 2, bytes(4) * 2)
+    monkeypatch.setattr("i2l.images.open.MAX_FILE_BYTES", len(content))
+    assert open_image(io.BytesIO(content)).size == open_image(content).size == (3, 2)
+    for source in (io.BytesIO(content + b"."), content + b"."):
+        with pytest.raises(OversizedImageError, match="The file has"):
+            open_image(source)
 
 
 def test_files_that_are_closed_or_open_as_text(tmp_path):
@@ -46,14 +61,15 @@ def test_files_that_are_closed_or_open_as_text(tmp_path):
         (
             b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n",
             NotAnImageError,
-            "not an image",
+            "not an image of a known format",
         ),
+        (saved("ICNS", (16, 16)), NotAnImageError, "not an image of a known format"),
         (png(50_000, 50_000, b""), OversizedImageError, "limit|too many pixels"),
         (png(8_000, 8_000, b""), OversizedImageError, "8,000 x 8,000 pixels; the limit is 50 million"),
         (png(10, 10, b"\x00" * 3), NotAnImageError, "damaged"),
         (b"qoif" + (3000).to_bytes(4) * 2 + b"\x03\x00" + b"\xfd" * 99, OversizedImageError, "2 million"),
     ],
-    ids=["nothing", "text", "pdf", "postscript", "huge", "large", "cut", "slow"],
+    ids=["nothing", "text", "pdf", "postscript", "icon", "huge", "large", "cut", "slow"],
 )
 def test_each_failure_has_its_own_words(data, error, words):
     with pytest.raises(error, match=words):

@@ -9,7 +9,13 @@ from PIL import Image, ImageDraw, ImageFilter, ImageFont
 from i2l.errors import I2LError
 from i2l.images.ink import extract_ink
 from i2l.images.open import EmptyImageError
-from i2l.images.prepare import ImageTooLargeError, NotAFormulaError, PreparedImage, prepare_image
+from i2l.images.prepare import (
+    ImageTooLargeError,
+    NotAFormulaError,
+    PreparedImage,
+    choose_region,
+    prepare_image,
+)
 
 CANVAS = (130, 1090)
 
@@ -332,6 +338,13 @@ def test_a_region_is_read_as_a_picture_of_its_own(region):
     assert result.file_size_px == image.size
     box = (1.0, 2.0, 5.0, 9.0)
     assert result.from_file(result.to_file(box)) == pytest.approx(box)
+
+
+def test_every_pixel_that_a_region_touches_is_in_it():
+    image = Image.new("L", (300, 120))
+    assert choose_region(image, (60.5, 30.2, 259.1, 99.3)) == (60, 30, 260, 100)
+    assert choose_region(image, (60, 30, 260, 100)) == (60, 30, 260, 100)
+    assert choose_region(image, (-0.1, -9, 299.5, 120.5)) == (0, 0, 300, 120)
 
 
 def test_a_region_beyond_the_edges_is_cut_there():

@@ -5,6 +5,7 @@ import torch
 from i2l.inference.decoding import BeamOptions, BeamSearch, NumpyArrays, beam_search
 from i2l.inference.torch_backend import TorchArrays
 from tests.inference.toy import (
+    BOS,
     EOS,
     ToyModel,
     brute_force,
@@ -123,6 +124,27 @@ def test_stopping_early_changes_nothing():
         early = search(model, pictures, **options)
         late = search(model, pictures, arrays=Patient(), **options)
         assert [[h.token_ids for h in row] for row in early] == [[h.token_ids for h in row] for row in late]
+
+
+class SureOfNineWords:
+    """Ends at once with a probability of .55, or writes nine words and ends, sure of all but the first."""
+
+    def start(self, memory):
+        return {"written": np.zeros(len(memory["features"]))}
+
+    def step(self, memory, state, token_ids):
+        written = state["written"] + (token_ids != BOS)
+        ends = np.where(written == 0, 0.55, np.where(written < 9, 1e-9, 1 - 1e-9))
+        chances = np.stack([ends, np.full_like(ends, 1e-9), 1 - ends], axis=1)
+        return np.log(chances), {"written": written}, np.zeros((len(ends), 1, 1))
+
+
+@pytest.mark.parametrize("max_steps", [20, 10])
+def test_a_formula_that_ended_waits_for_one_that_may_overtake_it(max_steps):
+    options = BeamOptions(width=2, max_steps=max_steps)
+    ((best,),) = beam_search(SureOfNineWords(), {"features": np.zeros((1, 1))}, arrays=NUMPY, options=options)
+    assert best.finished
+    assert len(best.token_ids) == 9
 
 
 def test_bos_is_never_written():

@@ -27,6 +27,7 @@ from i2l.inference.model_folder import (
     DISTRIBUTIONS,
     ENTRY_POINTS,
     ModelError,
+    bundled_models,
     check_model_folder,
     find_model,
     list_models,
@@ -373,3 +374,11 @@ def test_brackets_of_handwriting_are_written_as_tall_as_they_are(same_size):
     assert plain.tokens == written.tokens
     assert plain.tokens[0] == "("
     assert written.latex == plain.latex.replace("(", r"\left(").replace(")", r"\right)")
+
+
+def test_no_distribution_takes_the_place_of_a_model_in_the_box(monkeypatch, tmp_path):
+    strange = {bundled_models()[0]: tmp_path, "another": tmp_path}
+    monkeypatch.setattr("i2l.inference.model_folder.installed_models", lambda: strange)
+    there = list_models()
+    assert there[bundled_models()[0]] == BUNDLED / bundled_models()[0]
+    assert there["another"] == tmp_path

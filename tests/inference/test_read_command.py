@@ -11,6 +11,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from i2l.cli import app
+from i2l.config import BEAM_WIDTH
 from i2l.desktop import clipboard
 from i2l.errors import I2LError, MissingDependencyError
 from tests.inference.conftest import FORMULAS, draw_formula
@@ -135,6 +136,9 @@ def test_n_best(run, folder):
     assert len(lines) == 3
     assert lines[0].split("\t")[1] == "x^{2} = y"
     assert all(0 <= float(line.split("\t")[0]) <= 1 for line in lines)
+    more = run(folder / "3.png", "--n-best", str(BEAM_WIDTH + 2))  # the beam is widened for them
+    assert more.exit_code == 0
+    assert more.stdout.splitlines()[0].split("\t")[1] == "x^{2} = y"
 
 
 def test_nothing_to_read(run):

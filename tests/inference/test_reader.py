@@ -111,6 +111,10 @@ def test_a_reading_in_a_notebook(reading):
     assert "data:image/png;base64," in page
     assert page.count("<rect") == sum(box is not None for box in reading.boxes)
     assert "$$x^{2} = y$$" in page
+    marked = replace(reading, latex="x<y", tokens=("<", *reading.tokens[1:]))._repr_html_()
+    assert "$$x&lt;y$$" in marked
+    assert "<code>x&lt;y</code>" in marked
+    assert "<title>&lt;" in marked
 
 
 def test_alternatives(checkpoint):

@@ -407,3 +407,7 @@ def test_an_ink_with_a_sign_that_no_other_writes_stays_its_writers():
     for seed in range(1, 20):
         written, _ = write_ink(strange, bank=BANK, seed=seed)
         assert [len(stroke) for stroke in written.strokes] == [len(stroke) for stroke in ink.strokes]
+
+
+def test_labels_have_what_is_below_before_what_is_above():
+    assert " ".join(written_tokens([*"x^{2}_{1}"])) == "x _ { 1 } ^ { 2 }"

@@ -45,9 +45,9 @@ MATHWRITING = """<?xml version="1.0" encoding="UTF-8"?><ink xmlns="http://www.w3
 <trace>1.5 2.5 0.0,2.5 3.5 16.0</trace><trace>4 5 120,6 7 140</trace></ink>"""
 CHANNELS = """<inkml:ink xmlns:inkml="http://www.w3.org/2003/InkML"><inkml:definitions>
 <inkml:context xml:id="c1"><inkml:inkSource xml:id="s"><inkml:traceFormat xml:id="f1">
+<inkml:intermittentChannels><inkml:channel name="B" type="boolean"/></inkml:intermittentChannels>
 <inkml:channel name="T" type="integer"/><inkml:channel name="Y" type="integer" orientation="-ve"/>
 <inkml:channel name="X" type="integer"/><inkml:channel name="F" type="integer"/>
-<inkml:intermittentChannels><inkml:channel name="B" type="boolean"/></inkml:intermittentChannels>
 </inkml:traceFormat></inkml:inkSource></inkml:context>
 <inkml:context xml:id="c2" traceFormatRef="#f1"/></inkml:definitions>
 <inkml:trace contextRef="#c2">0 100 5 9, 1 110 6 9 T, 2 120 7 9 F</inkml:trace>
@@ -208,6 +208,7 @@ HOSTILE = {
     "json points": (json.dumps([[[1, 1]] * (MAX_POINTS + 1)]).encode(), "points"),
     "json strokes": (json.dumps([[[1, 1]]] * 5001).encode(), "strokes"),
     "no such stroke": (b'{"strokes": [[[1, 1]]], "symbols": [["x", [3]]]}', "not there"),
+    "a stroke before the first": (b'{"strokes": [[[1, 1]]], "symbols": [["x", [-1]]]}', "not there"),
     "ragged columns": (b'{"x": [[1]], "y": []}', "same length"),
     "null": (b"null", "list of lists"),
 }

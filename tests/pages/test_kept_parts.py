@@ -15,13 +15,14 @@ from i2l.inference.reading import Reading
 from i2l.pages import document
 from i2l.pages.corpus import Part, Story, compose_document, draw_look, read_stories, vary_story
 from i2l.pages.document import PageFile, _Glyph
-from i2l.pages.find import DISPLAYED, INLINE, NUMBER, PageInk
+from i2l.pages.find import DISPLAYED, INLINE, NUMBER, Found, FoundPage, PageInk, _Assembly
 from i2l.pages.marked import compose_web_page
 from i2l.pages.reader import (
     PageReader,
     _ascender_share,
     _keystone,
     _line_points,
+    _Placed,
     _slope,
     _split_rows,
     homography,
@@ -183,6 +184,26 @@ def test_displays_are_cut_at_rows_without_ink():
     assert _split_rows(page, (5, 5, 45, 95)) == [(5, 10, 45, 30), (5, 37, 45, 45), (5, 80, 45, 90)]
     assert _split_rows(page, (5, 12, 45, 28)) == [(5, 12, 45, 28)]
     assert _split_rows(page, (42, 5, 45, 95)) == []
+
+
+def test_a_number_that_no_display_has_is_none_of_an_equation():
+    display, own = Found(DISPLAYED, (100, 100, 300, 140), 1.0), Found(NUMBER, (400, 110, 430, 130), 1.0)
+    assembly = object.__new__(_Assembly)
+    assembly._hints, assembly._symbol, assembly._pieces = None, 10.0, np.zeros((0, 4), np.int64)
+    assembly._numbers = lambda: [Found(NUMBER, (250, 900, 270, 915), 1.0), own]  # the first is the page's
+    assembly._displays, assembly._inline = lambda: [display], lambda: []
+    found = assembly.found
+    assert (found.formulas, found.numbers, found.number_of) == ((display,), (own,), (0,))
+
+
+def test_of_a_page_so_many_formulas_are_taken_and_no_more(monkeypatch):
+    monkeypatch.setattr("i2l.pages.reader._MAX_FORMULAS", 2)
+    boxes = [(0, top, 9, top + 5) for top in (0, 10, 20)]
+    formulas = tuple(Found(DISPLAYED, box, 1.0) for box in boxes)
+    found = FoundPage(formulas, (formulas[0], formulas[2]), (1, 2))
+    taken = PageReader._formulas(None, _Placed(None, (90, 90), 1), None, found, read=False)
+    assert [formula.box for formula in taken] == [(0, 0, 9, 5), (0, 10, 9, 15)]
+    assert [formula.number_box for formula in taken] == [None, None]  # they are not read either
 
 
 def test_a_display_too_large_for_the_model_is_read_in_lines():

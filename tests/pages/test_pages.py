@@ -5,12 +5,15 @@ import hashlib
 import io
 import json
 import os
+import pickle
 import random
 import re
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,8 +21,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
-from benchmarks.pages import match, moved, overlap
+from benchmarks.pages import match, moved
+from i2l.cli import app
 from i2l.cli.read import _PAGE_UNREAD, _page_hint
 from i2l.config import ReadingOptions
 from i2l.errors import I2LError
@@ -42,13 +47,22 @@ from i2l.pages.marked import WebDrawer, WebPage, compose_web_page, mark_pages
 from i2l.pages.output import (
     PageTask,
     _claim,
+    _read_in_processes,
     _save_picture,
     plan_documents,
     print_pages,
     read_tasks,
     tasks_of,
 )
-from i2l.pages.reader import PageFormula, PageReader, PageReading, _quarter_turn, choose_pages, straighten
+from i2l.pages.reader import (
+    PICTURE,
+    PageFormula,
+    PageReader,
+    PageReading,
+    _quarter_turn,
+    choose_pages,
+    straighten,
+)
 from tests.pages.conftest import set_story
 
 needs_tex = pytest.mark.tex
@@ -333,9 +347,10 @@ def test_displays_and_their_numbers_are_read(pdf):
     displays = [formula for formula in page.formulas if formula.kind == DISPLAYED]
     assert any(r"\int_{a}^{x}" in formula.latex for formula in displays)
     assert "(1)" in [formula.number for formula in displays]
-    token = next(token for formula in displays for token in formula.tokens if token.text == r"\int")
-    holder = next(formula for formula in displays if token in formula.tokens)
-    assert overlap(token.box, holder.box) > 0, "tokens lie on the page, in their formula"
+    for formula in displays:
+        boxes = np.array([token.box for token in formula.tokens if token.box])
+        around = [*boxes[:, :2].min(axis=0), *boxes[:, 2:].max(axis=0)]
+        assert around == pytest.approx(formula.box, abs=3), "together, the tokens are their formula"
     written = json.dumps(page.to_dict())
     assert json.dumps(PageReading.from_dict(json.loads(written)).to_dict()) == written
 
@@ -419,6 +434,19 @@ def test_a_page_that_takes_for_ever_is_said_and_the_rest_is_read(monkeypatch, re
     assert "needs more than 512 MiB" in errors[3] or "takes more than 5 s" in errors[3]
 
 
+def test_the_process_that_draws_has_limited_memory():
+    code = """
+import resource
+from i2l.pages import document
+kinds = resource.RLIMIT_DATA, resource.RLIMIT_CORE
+document._Pdf.limits = lambda _: [resource.getrlimit(kind)[0] for kind in kinds]
+document.draw_for()
+"""
+    asked = pickle.dumps(("limits",))
+    done = subprocess.run([sys.executable, "-c", code], input=asked, capture_output=True, check=True)
+    assert pickle.loads(done.stdout) == (None, [document.MAX_DRAWING_BYTES, 0])
+
+
 def test_a_process_that_draws_is_kept_for_the_next_file_and_lost_ones_are_replaced():
     with PageFile(blank_pdf()) as file:
         file.page(1)
@@ -453,6 +481,17 @@ def test_folders_and_missing_files_are_said(tmp_path):
         PageFile(tmp_path)
     with pytest.raises(PageError, match="No such file"):
         PageFile(tmp_path / "none.pdf")
+
+
+def test_every_page_of_a_tiff_is_within_the_limit(monkeypatch):
+    file = io.BytesIO()
+    pages = [Image.new("L", size, 255) for size in ((80, 60), (60, 80), (81, 60))]
+    pages[0].save(file, "TIFF", save_all=True, append_images=pages[1:])
+    monkeypatch.setattr(document, "MAX_PIXELS", 80 * 60)
+    with PageFile(file.getvalue()) as opened:
+        assert opened.page(2).image.size == (60, 80)
+        with pytest.raises(PageError, match="page 3 has 81 x 60 pixels"):
+            opened.page(3)
 
 
 def test_a_tiff_has_pages(tmp_path, reader):
@@ -526,6 +565,8 @@ def test_what_was_read_is_written_in_each_format():
     rows = list(csv.DictReader(io.StringIO(printed("csv"))))
     assert rows[0]["latex"].startswith("'="), "a spreadsheet must not reckon with it"
     assert (rows[0]["left"], rows[1]["error"]) == ("10.0", "too large")
+    for first in "=+-@\t\r":
+        assert printed("csv", file=f"{first}a").splitlines()[1].lstrip('"').startswith("'")
     html = printed("html")
     assert "a&lt;b&gt;.pdf" in html
     assert "<b>" not in html
@@ -602,6 +643,59 @@ def test_the_command_says_what_is_wrong_and_reads_the_rest(tmp_path):
     assert out.splitlines() == [
         "file,page,formula,kind,number,left,top,right,bottom,score,confidence,latex,error"
     ]
+
+
+def test_results_belong_to_the_content_of_a_file_and_to_one_file(tmp_path):
+    files = [tmp_path / folder / "a.pdf" for folder in "xy"]
+    for number, file in enumerate(files, start=1):
+        file.parent.mkdir()
+        file.write_bytes(blank_pdf(number))
+
+    def plan():
+        plans = plan_documents(files, tmp_path / "out", pages=None, settings={})
+        return [tasks_of(one, pictures=False)[0].result for one in plans]
+
+    first, second = results = plan()
+    assert first.parent != second.parent
+    for result in results:
+        result.write_text("{}")
+    assert [result.exists() for result in plan()] == [True, True]
+    files[0].write_bytes(blank_pdf(3))
+    assert [result.exists() for result in plan()] == [False, True]
+
+
+def test_pages_that_wait_when_a_process_dies_are_lost_too(monkeypatch):
+    class BrokenPool:
+        def __init__(self, *_, **__):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def submit(self, *_):
+            future = Future()
+            future.set_exception(BrokenProcessPool())
+            return future
+
+    monkeypatch.setattr("i2l.pages.output.ProcessPoolExecutor", BrokenPool)
+    tasks = [PageTask(Path("a.pdf"), number, None, None) for number in range(1, 8)]
+    lost = []
+    assert list(_read_in_processes(tasks, ReadingOptions(), False, 1, lost)) == []
+    assert sorted(task.number for task in lost) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_pages_that_were_read_side_by_side_are_printed_in_their_order(tmp_path, monkeypatch):
+    def read_backwards(tasks, *_, **__):
+        for task in reversed(tasks):
+            yield task, PageReading(task.file.name, task.number, 1, 1, None, PICTURE, False, (), 0.0)
+
+    monkeypatch.setattr("i2l.pages.output.read_tasks", read_backwards)
+    (tmp_path / "blank.pdf").write_bytes(blank_pdf(3))
+    result = CliRunner().invoke(app, ["page", str(tmp_path / "blank.pdf"), "--jobs", "2"])
+    assert [page["page"] for page in json.loads(result.stdout)["pages"]] == [1, 2, 3]
 
 
 def test_reading_a_page_as_one_formula_tells_about_pages(tmp_path):

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import platform
+import struct
 import subprocess
 import sys
 import time
@@ -128,6 +130,59 @@ def test_a_confined_process_has_no_network_and_no_powers():
 def test_a_confined_process_without_files_opens_and_starts_nothing():
     assert "PermissionError" in confined("open('/proc/self/status')", no_files=True)
     assert "PermissionError" in confined("import os; os.fork()", no_files=True)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="only these processors have such calls")
+def test_calls_by_the_numbers_of_another_kind_are_refused():
+    """A socket by the number that x32 has for it: without the filter the kernel would look at it."""
+    call = "import ctypes; ctypes.CDLL(None, use_errno=True).syscall(0x40000000 + 41, 1, 1, 0)"
+    assert "EPERM" in confined(f"{call}; import errno; raise OSError(errno.errorcode[ctypes.get_errno()])")
+
+
+def test_what_tries_pages_has_little_and_can_start_nothing():
+    """Asked while it draws, in the place of drawing."""
+    code = """
+import os, resource, signal, sys
+from i2l.rendering import sandbox
+def look(raw, pdf):
+    tried = []
+    for act in (os.fork, lambda: open("/proc/self/status"), lambda: open(os.devnull)):
+        try:
+            act()
+            tried.append("done")
+        except PermissionError:
+            tried.append("refused")
+    memory = resource.getrlimit(resource.RLIMIT_AS)[0]
+    print(pdf, tried, memory, 0 < signal.getitimer(signal.ITIMER_PROF)[0] < 8, file=sys.stderr)
+sandbox._draw = look
+sys.argv[1:] = ["7"]
+sandbox.draw_all()
+"""
+    given = struct.pack("Q", 3) + b"one" + struct.pack("Q", 3) + b"two"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+        input=given,
+        capture_output=True,
+        check=False,
+    )
+    refused = "['refused', 'refused', 'refused']"
+    assert done.stderr.decode().splitlines() == [
+        f"b'{pdf}' {refused} {sandbox._TRIAL_MEMORY_BYTES} True" for pdf in ("one", "two")
+    ]
+    assert done.stdout == b".."
+
+
+def test_only_a_plain_file_is_taken_for_the_page(tmp_path):
+    page, link = tmp_path / "page", tmp_path / "link"
+    page.write_bytes(b"page")
+    link.symlink_to(page)
+    assert [sandbox._read(path, 3) for path in (page, link, tmp_path, tmp_path / "none")] == [
+        b"pag",
+        b"",
+        b"",
+        b"",
+    ]
 
 
 def test_without_isolation_formulas_that_can_act_are_refused(unprotected, monkeypatch):

@@ -63,6 +63,8 @@ def test_epochs_differ_and_a_seed_repeats():
     first, again = make_sampler([0] * 40), make_sampler([0] * 40)
     epochs = [np.concatenate([b.indices for b in one_epoch(first)]) for _ in range(2)]
     assert not np.array_equal(*epochs)
+    together = [{frozenset(part) for part in epoch.reshape(-1, 4).tolist()} for epoch in epochs]
+    assert len(together[0] & together[1]) < 5, "others are together"
     assert np.array_equal(epochs[0], np.concatenate([b.indices for b in one_epoch(again)]))
 
 

@@ -4,7 +4,7 @@ import torch
 from i2l.training.device_split import ResidentSplit
 from i2l.training.distributed import Processes
 from i2l.training.run import build_trainer
-from i2l.training.trainer import EngineError, choose_engine
+from i2l.training.trainer import SCALARS, EngineError, choose_engine
 from tests.training.conftest import small_config
 
 
@@ -24,6 +24,28 @@ def trained(dataset, engine, device, *, num_steps=3, **settings):
     predicted = [result.gradients.predicted.cpu() for result in results]
     weights = torch.cat([p.detach().flatten() for p in trainer.model.parameters()]).cpu()
     return scalars, predicted, weights, {result.shape for result in results}
+
+
+def test_accuracy_is_of_the_tokens_that_a_formula_has(dataset):
+    """Behind its end there is padding, which every model gets right."""
+    config = small_config(batch_size=8)
+    processes = Processes(device="cpu")
+    data = ResidentSplit(
+        dataset.split("train"),
+        vocabulary=dataset.vocabulary,
+        canvas_shape=config.model.canvas_shape,
+        device=processes.device,
+    )
+    trainer = build_trainer(data, config=config, vocab_size=len(dataset.vocabulary), processes=processes)
+    result = [trainer.step() for _ in range(3)][-1]
+    target, lengths = data.targets(result.share, num_tokens=result.shape.num_tokens)
+    assert int(lengths.sum()) < target.numel()
+    right = [
+        (predicted[:length] == wanted[:length]).sum()
+        for predicted, wanted, length in zip(result.gradients.predicted, target, lengths, strict=True)
+    ]
+    accuracy = result.gradients.scalars[SCALARS.index("token_accuracy")]
+    assert float(accuracy) == pytest.approx(float(sum(right) / lengths.sum()))
 
 
 def test_the_fast_engine_computes_what_the_plain_one_does(dataset):

@@ -18,6 +18,8 @@ from i2l.training import loop
 from i2l.training.monitor import DivergedError, read_rows
 from i2l.training.run import RunError, TrainOptions, train
 from i2l.training.settings import resolve_config
+from i2l.training.trainer import Trainer
+from i2l.training.validation import ScoreResult, Validator
 from tests.training.conftest import MemoryDataset, MemorySplit, make_dataset, small_config
 
 CPU = TrainOptions(device="cpu")
@@ -195,12 +197,32 @@ def test_a_run_from_before_a_setting_existed_goes_on(tmp_path, dataset):
         train(dataset, out=run, config=emphasis, options=CPU)
 
 
-def test_a_new_run_begins_with_the_weights_of_another(tmp_path, dataset):
+@pytest.mark.parametrize("ema_decay", [0.0, 0.9])
+def test_the_weights_that_are_judged_are_those_that_are_saved(tmp_path, dataset, monkeypatch, ema_decay):
+    judged = []
+
+    def judge(_, model):
+        judged.append({name: weight.clone() for name, weight in model.state_dict().items()})
+        return {"greedy": ScoreResult(0.5, 0.5, 0.5, 1.0, 1)}
+
+    modes = []
+    step = Trainer.step
+    monkeypatch.setattr(Trainer, "step", lambda one: modes.append(one.model.training) or step(one))
+    monkeypatch.setattr(Validator, "__call__", judge)
+    train(dataset, out=tmp_path, config=small_config(max_steps=3, ema_decay=ema_decay, validate_every=1))
+    assert modes == [True] * 3, "with dropout, also after it was judged"
+    saved = final_weights(tmp_path)
+    assert len(judged) == 3
+    assert all(torch.equal(judged[-1][name], weight) for name, weight in saved.items())
+
+
+@pytest.mark.parametrize("ema_decay", [0.0, 0.9])
+def test_a_new_run_begins_with_the_weights_of_another(tmp_path, dataset, ema_decay):
     first = small_config(max_steps=4)
     train(dataset, out=tmp_path / "first", config=first)
     weights = read_checkpoint(tmp_path / "first").load_weights()
     options = TrainOptions(start_from=tmp_path / "first")
-    still = small_config(max_steps=1, learning_rate=0.0)
+    still = small_config(max_steps=1, learning_rate=0.0, ema_decay=ema_decay)
     train(dataset, out=tmp_path / "second", config=still, options=options)
     begun = read_checkpoint(tmp_path / "second")
     assert begun.step == 1

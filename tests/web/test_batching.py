@@ -1,10 +1,19 @@
 """The queue and its loops, with workers that are played: who is read with whom, what becomes of others."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
-from i2l.web.batching import MAX_ATTEMPTS, Batcher, Metrics, _until_left
+from i2l.web.batching import (
+    MAX_ATTEMPTS,
+    Batcher,
+    ClientLeftError,
+    Metrics,
+    ReadingService,
+    _until_left,
+)
+from i2l.web.schemas import ReadOptions
 from i2l.web.security import ProblemError
 from i2l.web.workers import WorkerDiedError, WorkerError
 
@@ -85,6 +94,24 @@ def test_the_first_goes_at_once_and_those_that_wait_go_together():
         worker.go.set()
         assert await answers(futures) == list("abcdefg")
         assert worker.batches == [["a"], list("bcde"), list("fg")]
+
+    play(scene)
+
+
+def test_what_a_client_left_in_the_queue_is_not_read():
+    async def leave():
+        return {"type": "http.disconnect"}
+
+    async def scene(batcher, worker):
+        worker.go.clear()
+        first = await ask(batcher, "a")
+        await settle()
+        service = ReadingService(batcher, timeout_s=5.0, metrics=Metrics())
+        with pytest.raises(ClientLeftError):
+            await service.read(SimpleNamespace(receive=leave), [b"b"], ReadOptions())
+        worker.go.set()
+        assert await answers([*first, *await ask(batcher, "c")]) == ["a", "c"]
+        assert worker.batches == [["a"], ["c"]]
 
     play(scene)
 

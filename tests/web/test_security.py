@@ -1,6 +1,7 @@
 """Who may ask: tokens, names of the server and other sites; the application without workers and sockets."""
 
 import asyncio
+import io
 import logging
 import re
 import subprocess
@@ -11,16 +12,17 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx2
 import pytest
 from fastapi import Request
+from PIL import Image
 
 from i2l.errors import I2LError
-from i2l.images.open import ImageError, OversizedImageError
+from i2l.images.open import ImageError, NotAnImageError, OversizedImageError
 from i2l.images.prepare import ImageTooLargeError
 from i2l.web import routes, schemas, worker, workers
 from i2l.web.answers import describe_failure
 from i2l.web.app import create_app, run_server
 from i2l.web.routes import ServeOptions
 from i2l.web.security import LOOPBACK, ProblemError, check_token, require_usable_token
-from i2l.web.uploads import declared_bytes
+from i2l.web.uploads import declared_bytes, read_body
 from i2l.web.worker import ReadingDesk
 from tests.images.hostile import png, tiff_in_pieces
 
@@ -235,6 +237,27 @@ def test_what_goes_around_a_file_may_be_64_kibibytes(kind, longest):
         declared(longest + 65_537)
 
 
+def test_a_body_of_unknown_length_is_read_up_to_the_limit_and_no_further():
+    def read(*chunks):
+        left = [*chunks, b""]
+
+        async def receive():
+            return {"type": "http.request", "body": left.pop(0), "more_body": bool(left)}
+
+        request = Request({"type": "http", "headers": []}, receive)
+        return asyncio.run(read_body(request, max_bytes=10, timeout_s=60, take=taken.append))
+
+    taken = []
+    assert read(b"12345", b"67890") == b"1234567890"
+    assert sum(taken) == 10
+    for chunks in ((b"12345", b"678901"), (b"12345678901",)):
+        taken = []
+        with pytest.raises(ProblemError) as refused:
+            read(*chunks)
+        assert refused.value.kind == "too-large"
+        assert sum(taken) <= 10
+
+
 @pytest.mark.parametrize(
     ("token", "browser", "opened"),
     [(None, True, ""), ("a+b?c", True, "/#token=a%2Bb%3Fc"), (None, False, None)],
@@ -303,3 +326,29 @@ def test_a_picture_in_a_million_pieces_is_refused_before_it_is_opened():
     with pytest.raises(OversizedImageError, match="pixels"):
         worker.check_image(png(30, 20, bytes(31) * 20), max_pixels=599)
     worker.check_image(png(30, 20, bytes(31) * 20), max_pixels=600)
+
+
+@pytest.mark.parametrize("kind", ["PPM", "TGA", "ICO", "JPEG2000"])
+def test_only_formats_that_are_named_reach_a_decoder(kind):
+    file = io.BytesIO()
+    Image.new("RGB", (16, 16)).save(file, kind)
+    with pytest.raises(NotAnImageError, match="Give one of PNG"):
+        worker.check_image(file.getvalue(), max_pixels=10**6)
+
+
+def test_strangers_make_no_new_names_in_the_counters():
+    app = create_app(ServeOptions())
+
+    async def ask_twice():
+        transport = httpx2.ASGITransport(app=app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8501") as client:
+            return [(await client.get(path)).status_code for path in ("/made-up", "/health")]
+
+    try:
+        assert asyncio.run(ask_twice()) == [404, 200]
+        counted = app.state.server.metrics.render().decode()
+    finally:
+        app.state.server.writer.shutdown()
+    assert 'path="page",status="404"' in counted
+    assert 'path="/health",status="200"' in counted
+    assert "made-up" not in counted

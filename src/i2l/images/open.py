@@ -1,7 +1,7 @@
 """Any image a person may have, opened safely: limits come before decoding, and every failure is one error.
 
 Pillow reads the size from a file's head; what is too large is refused there. PostScript is not opened, since
-that means running it.
+that means running it, nor are icons of macOS: their head does not say how large the picture inside is.
 """
 
 import io
@@ -23,12 +23,12 @@ MAX_FILE_BYTES: Final = 256 << 20
 MAX_PIXELS: Final = 50_000_000  # the largest photographs of telephones
 MAX_SLOW_PIXELS: Final = 2_000_000  # for formats that Pillow decodes in Python, about a microsecond a byte
 MAX_HEAVY_PIXELS: Final = 25_000_000  # for those whose decoder needs more than 20 bytes a pixel
-HEAVY: Final = frozenset({"JPEG2000", "ICNS"})
+HEAVY: Final = frozenset({"JPEG2000"})
 MAX_STRIPS: Final = 100_000
 SUFFIXES: Final = frozenset(  # of what counts as an image in a folder
     {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".avif"}
 )
-REFUSED: Final = frozenset({"EPS"})
+REFUSED: Final = frozenset({"EPS", "ICNS"})
 _TIFF_FORMS: Final = {  # where the first directory is, how many entries it has, and the tag and count of each
     b"II*\0": ("<I", "<H", "<H2xI4x"),
     b"MM\0*": (">I", ">H", ">H2xI4x"),
