@@ -1,5 +1,6 @@
 """`i2l evaluate` as a person types it."""
 
+import importlib
 import json
 
 import pytest
@@ -105,8 +106,9 @@ def test_tokens_of_a_dataset_are_compared_as_they_are(run, monkeypatch, given, c
         raise I2LError("enough")
 
     monkeypatch.setattr("i2l.evaluation.judge.BatchReader", lambda _: None)
-    monkeypatch.setattr("i2l.cli.evaluate._find_samples", lambda *_: None)
-    monkeypatch.setattr("i2l.cli.evaluate._try_model", stop)
+    module = importlib.import_module("i2l.cli.evaluate")  # the command has the same name
+    monkeypatch.setattr(module, "_find_samples", lambda *_: None)
+    monkeypatch.setattr(module, "_try_model", stop)
     with pytest.raises(I2LError, match="enough"):
         run("--model", "m", *given)
     assert chosen == [canonical]

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from i2l.formulas.commands import SPACES, respell
 from i2l.formulas.normalize import normalize_formula
-from i2l.formulas.pretty import pretty_formula, readable_formula
+from i2l.formulas.pretty import readable_formula
 from i2l.rendering.render import render_formulas
 from tests.formulas.test_properties import canonical, formulas
 
@@ -105,5 +105,5 @@ def drawn(formula):
 
 @pytest.mark.parametrize("cell", ["* b", "[ b ]"])
 def test_a_cell_is_no_part_of_the_line_break_before_it(cell):
-    written = pretty_formula(rf"\begin{{matrix}} {{ a }} \\ {{ {cell} }} \\ \end{{matrix}}")
+    written = readable_formula(rf"\begin{{matrix}} {{ a }} \\ {{ {cell} }} \\ \end{{matrix}}")
     assert written == rf"\begin{{matrix}} a \\ {{{cell.replace(' ', '')}}} \end{{matrix}}"
