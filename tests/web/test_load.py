@@ -68,7 +68,7 @@ def test_64_clients_and_workers_that_are_killed(model):
     try:
         statuses, wrong = asyncio.run(load(server.address, clients=64, seconds=6, meanwhile=kill))
         assert set(statuses) == {200}, statuses
-        assert statuses[200] > 64
+        assert statuses[200] >= 64, "each client was answered"
         assert not wrong
         assert server.metric("i2l_worker_restarts_total") == 2
         assert server.metric("i2l_images_total") / server.metric("i2l_batch_size_count") > 3, "read together"
