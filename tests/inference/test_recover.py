@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from i2l.errors import I2LError
 from i2l.inference import recover
 from i2l.inference.model_folder import find_model
 from i2l.inference.reader import Reader
@@ -21,3 +22,8 @@ def test_a_recovered_checkpoint_reads_as_the_model_does(tmp_path, monkeypatch):
     first, second = (reader.read(EXAMPLE) for reader in readers)
     assert first.tokens == second.tokens
     assert first.log_prob == pytest.approx(second.log_prob, abs=0.05)  # confidence is calibrated, or not
+
+
+def test_four_bits_are_too_few_to_go_on_from(exported):
+    with pytest.raises(I2LError, match="four bits a weight"):
+        recover.recover_weights(sorted(exported["int4"].glob("*.onnx")))

@@ -3,7 +3,8 @@
     python -m i2l.inference.recover MODEL CHECKPOINT
 
 An exported network keeps the names of its weights, but for matrices in eight bits: such a one is recognised
-by the bias that is added to its product. What eight bits rounded away stays lost.
+by the bias that is added to its product. What eight bits rounded away stays lost. Of a network in four bits
+nothing is recovered: too little is left to go on from.
 """
 
 import sys
@@ -13,19 +14,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from i2l.errors import require_extra
-from i2l.inference.export import INT8_ZERO
+from i2l.errors import I2LError, require_extra
+from i2l.inference.export import INT8_ZERO, ONNXRUNTIME_DOMAIN
 
 Weights = dict[str, NDArray[np.float32]]
 PREFIX = "model."
 
 
 def recover_weights(files: list[Path]) -> Weights:
-    """Read the weights of the networks in ONNX files, by their names in torch."""
+    """Read the weights of the networks in ONNX files, by their names in torch.
+
+    Raises:
+        I2LError: if they are in four bits.
+    """
     onnx = require_extra("onnx", "train")
     weights: Weights = {}
     for file in files:
-        weights |= _weights_of(onnx.load(str(file)).graph)
+        graph = onnx.load(str(file)).graph
+        if any(node.domain == ONNXRUNTIME_DOMAIN for node in graph.node):
+            raise I2LError(f"{file} has four bits a weight: too little is left in it to train on from.")
+        weights |= _weights_of(graph)
     return weights
 
 
