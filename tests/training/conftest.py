@@ -11,6 +11,8 @@ from i2l.dataset.format import PixelBuffer, pixel_offsets
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.rendering.render import render_formulas
 from i2l.rendering.styles import Style
+from i2l.training.device_split import ResidentSplit
+from i2l.training.run import build_trainer
 from i2l.training.settings import resolve_config
 
 SMALL_MODEL = {
@@ -45,6 +47,17 @@ class MemoryDataset:
 
     def split(self, name, *, jobs=None):
         return self._splits[name]
+
+
+def make_trainer(dataset, config, processes):
+    """The training split of a dataset on the processes' device, and a trainer for it."""
+    data = ResidentSplit(
+        dataset.split("train"),
+        vocabulary=dataset.vocabulary,
+        canvas_shape=config.model.canvas_shape,
+        device=processes.device,
+    )
+    return data, build_trainer(data, config=config, vocab_size=len(dataset.vocabulary), processes=processes)
 
 
 def make_formulas(count, *, seed=0):

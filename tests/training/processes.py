@@ -5,10 +5,9 @@ from pathlib import Path
 
 import torch
 
-from i2l.training.device_split import ResidentSplit
 from i2l.training.distributed import Processes
-from i2l.training.run import TrainOptions, build_trainer, train
-from tests.training.conftest import make_dataset, small_config
+from i2l.training.run import TrainOptions, train
+from tests.training.conftest import make_dataset, make_trainer, small_config
 
 KILLABLE = small_config(
     max_steps=40, log_every=1, checkpoint_every=4, ema_decay=0.9, learning_rate=1e-3, model={"dropout": 0.1}
@@ -19,13 +18,7 @@ def step_gradients(num_steps):
     """Take some steps; give the joined gradients of each, and the weights after them."""
     dataset, config = make_dataset(64), small_config(learning_rate=1e-3, clip_norm=1.0, seed=5)
     processes = Processes(device="cpu")
-    data = ResidentSplit(
-        dataset.split("train"),
-        vocabulary=dataset.vocabulary,
-        canvas_shape=config.model.canvas_shape,
-        device=processes.device,
-    )
-    trainer = build_trainer(data, config=config, vocab_size=len(dataset.vocabulary), processes=processes)
+    _, trainer = make_trainer(dataset, config, processes)
     gradients = []
     for _ in range(num_steps):
         trainer.step()

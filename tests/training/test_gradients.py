@@ -1,24 +1,15 @@
 import pytest
 import torch
 
-from i2l.training.device_split import ResidentSplit
 from i2l.training.distributed import Processes
-from i2l.training.run import build_trainer
 from i2l.training.trainer import SCALARS, EngineError, choose_engine
-from tests.training.conftest import small_config
+from tests.training.conftest import make_trainer, small_config
 
 
 def trained(dataset, engine, device, *, num_steps=3, **settings):
     """The scalars, predictions and weights of some steps."""
     config = small_config(engine=engine, window_step=1, learning_rate=1e-3, **settings)
-    processes = Processes(device=device)
-    data = ResidentSplit(
-        dataset.split("train"),
-        vocabulary=dataset.vocabulary,
-        canvas_shape=config.model.canvas_shape,
-        device=processes.device,
-    )
-    trainer = build_trainer(data, config=config, vocab_size=len(dataset.vocabulary), processes=processes)
+    _, trainer = make_trainer(dataset, config, Processes(device=device))
     results = [trainer.step() for _ in range(num_steps)]
     scalars = torch.stack([result.gradients.scalars for result in results]).cpu()
     predicted = [result.gradients.predicted.cpu() for result in results]
@@ -29,14 +20,7 @@ def trained(dataset, engine, device, *, num_steps=3, **settings):
 def test_accuracy_is_of_the_tokens_that_a_formula_has(dataset):
     """Behind its end there is padding, which every model gets right."""
     config = small_config(batch_size=8)
-    processes = Processes(device="cpu")
-    data = ResidentSplit(
-        dataset.split("train"),
-        vocabulary=dataset.vocabulary,
-        canvas_shape=config.model.canvas_shape,
-        device=processes.device,
-    )
-    trainer = build_trainer(data, config=config, vocab_size=len(dataset.vocabulary), processes=processes)
+    data, trainer = make_trainer(dataset, config, Processes(device="cpu"))
     result = [trainer.step() for _ in range(3)][-1]
     target, lengths = data.targets(result.share, num_tokens=result.shape.num_tokens)
     assert int(lengths.sum()) < target.numel()

@@ -134,9 +134,10 @@ def contact_sheet(
     the darkest place of a sheet is the one that had the most.
     """
     image, placement = _fitted(explanation, panel_width_px)
+    densities = list(_densities(explanation, placement, spread))
+    peak = max(_LEAST_PEAK, *(float(density.max()) for density in densities))
     panels: list[tuple[str, Density]] = [("", image.astype(np.float64))]
-    peak = max(_LEAST_PEAK, *(float(density.max()) for density in _densities(explanation, placement, spread)))
-    for token, density in zip(explanation.tokens, _densities(explanation, placement, spread), strict=True):
+    for token, density in zip(explanation.tokens, densities, strict=True):
         panels.append((_name(token), image * (1 - _DARKEST / peak * density)))
     height, width = image.shape[:2]
     label_px = round(_LABEL_PX * panel_width_px / _PANEL_WIDTH_PX)

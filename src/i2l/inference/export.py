@@ -335,9 +335,7 @@ SCALES: Final = ".scales"  # how names of scales end
 INT4_ZERO = 8  # what stands for zero; the numbers go from -8 to 7
 INT4_BLOCK_WEIGHTS = 128  # that share a scale
 INT4_MIN_WEIGHTS = 1 << 17  # smaller matrices are worth eight bits
-INT4_SHARES = np.linspace(
-    1.0, 0.6, 9
-)  # of the largest weight of a block, that the lowest number may stand for
+INT4_SHARES = np.linspace(1.0, 0.6, 9)  # of a block's largest weight, that the -8 may stand for
 ONNXRUNTIME_DOMAIN: Final = "com.microsoft"  # the operators that onnxruntime has beyond the standard
 INT8_LEVELS = 127  # on either side of zero
 INT8_ZERO = 128  # what stands for zero
@@ -374,11 +372,10 @@ def store_int8(model: Any) -> None:  # noqa: ANN401 - onnx.ModelProto
     nodes = []
     for tensor in list(graph.initializer):
         weights = numpy_helper.to_array(tensor)
-        if weights.dtype != np.float32 or weights.ndim < 2 or weights.size < MIN_WEIGHTS:
-            continue
-        if tensor.name.endswith(SCALES):
-            continue
         name = tensor.name
+        worth_it = weights.dtype == np.float32 and weights.ndim > 1 and weights.size >= MIN_WEIGHTS
+        if not worth_it or name.endswith(SCALES):
+            continue
         columns, scales = quantize_columns(weights.reshape(len(weights), -1).T)
         whole = (columns.T.astype(np.int16) - INT8_ZERO).astype(np.int8).reshape(weights.shape)
         tensor.CopyFrom(numpy_helper.from_array(whole, f"{name}.int8"))
@@ -394,17 +391,12 @@ def quantize_large_matrices(model: Any) -> None:  # noqa: ANN401 - onnx.ModelPro
     helper = require_extra("onnx.helper", "train")
     numpy_helper = require_extra("onnx.numpy_helper", "train")
     graph = model.graph
-    weights = {tensor.name: tensor for tensor in graph.initializer}
     nodes, constants = [], []
-    for node in graph.node:
-        matrix = weights.get(node.input[1]) if node.op_type in ("MatMul", "Gemm") else None
-        if matrix is None or np.prod(matrix.dims) < INT4_MIN_WEIGHTS:
+    for node, matrix in _products(graph, min_weights=INT4_MIN_WEIGHTS):
+        if matrix is None:
             nodes.append(node)
             continue
-        values = numpy_helper.to_array(matrix)
-        if not any(attribute.name == "transB" and attribute.i for attribute in node.attribute):
-            values = values.T
-        packed, scales = quantize_blocks(values)
+        packed, scales = quantize_blocks(matrix.T)
         (activations, name), output, bias = node.input[:2], node.output[0], list(node.input[2:])
         constants += [
             numpy_helper.from_array(packed, f"{name}.int4"),
@@ -417,8 +409,8 @@ def quantize_large_matrices(model: Any) -> None:  # noqa: ANN401 - onnx.ModelPro
                 [activations, f"{name}.int4", f"{name}{SCALES}"],
                 [result],
                 domain=ONNXRUNTIME_DOMAIN,
-                K=values.shape[1],
-                N=values.shape[0],
+                K=len(matrix),
+                N=matrix.shape[1],
                 bits=4,
                 block_size=INT4_BLOCK_WEIGHTS,
                 accuracy_level=4,  # activations as int8, with a scale for each block of a row
@@ -426,11 +418,8 @@ def quantize_large_matrices(model: Any) -> None:  # noqa: ANN401 - onnx.ModelPro
         )
         if bias:
             nodes.append(helper.make_node("Add", [result, *bias], [output]))
-    del graph.node[:]
-    graph.node.extend(nodes)
-    graph.initializer.extend(constants)
     model.opset_import.append(helper.make_opsetid(ONNXRUNTIME_DOMAIN, 1))
-    _drop_unused(graph)
+    _replace_nodes(graph, nodes, constants)
 
 
 def quantize_blocks(matrix: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
@@ -464,33 +453,44 @@ def quantize_blocks(matrix: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDA
     return (nibbles[..., ::2] | nibbles[..., 1::2] << 4).astype(np.uint8), scales.reshape(-1)
 
 
-def _drop_unused(graph: Any) -> None:  # noqa: ANN401 - onnx.GraphProto
-    used = {name for node in graph.node for name in node.input}
-    kept = [tensor for tensor in graph.initializer if tensor.name in used]
-    del graph.initializer[:]
-    graph.initializer.extend(kept)
-
-
 def quantize_matrices(model: Any) -> None:  # noqa: ANN401 - onnx.ModelProto
     """Turn products with a constant matrix into products of whole numbers, in place."""
-    numpy_helper = require_extra("onnx.numpy_helper", "train")
-    graph = model.graph
-    weights = {tensor.name: tensor for tensor in graph.initializer}
     rewriter = _Rewriter()
+    for node, matrix in _products(model.graph, min_weights=MIN_WEIGHTS):
+        if matrix is None:
+            rewriter.nodes.append(node)
+        else:
+            rewriter.product(node, matrix)
+    _replace_nodes(model.graph, rewriter.nodes, rewriter.constants)
+
+
+def _products(
+    graph: Any,  # noqa: ANN401 - onnx.GraphProto
+    *,
+    min_weights: int,
+) -> Iterator[tuple[Any, NDArray[np.float32] | None]]:
+    """Go through the nodes, each with the constant matrix (K, N) it multiplies by if that is large enough."""
+    numpy_helper = require_extra("onnx.numpy_helper", "train")
+    weights = {tensor.name: tensor for tensor in graph.initializer}
     for node in graph.node:
         matrix = weights.get(node.input[1]) if node.op_type in ("MatMul", "Gemm") else None
-        if matrix is None or np.prod(matrix.dims) < MIN_WEIGHTS:
-            rewriter.nodes.append(node)
+        if matrix is None or np.prod(matrix.dims) < min_weights:
+            yield node, None
             continue
         values = numpy_helper.to_array(matrix)
-        if any(attribute.name == "transB" and attribute.i for attribute in node.attribute):
-            values = values.T
-        rewriter.product(node, values)
-    nodes = list(rewriter.nodes)
+        transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
+        yield node, values.T if transposed else values
+
+
+def _replace_nodes(graph: Any, nodes: list[Any], constants: list[Any]) -> None:  # noqa: ANN401 - onnx.GraphProto
+    """Give a graph other nodes and more constants, and drop the constants that nobody uses any more."""
+    kept = list(nodes)
     del graph.node[:]
-    graph.node.extend(nodes)
-    graph.initializer.extend(rewriter.constants)
-    _drop_unused(graph)
+    graph.node.extend(kept)
+    used = {name for node in graph.node for name in node.input}
+    tensors = [tensor for tensor in (*graph.initializer, *constants) if tensor.name in used]
+    del graph.initializer[:]
+    graph.initializer.extend(tensors)
 
 
 def quantize_columns(matrix: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
