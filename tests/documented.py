@@ -61,6 +61,8 @@ NOT_RUN = {
     "i2l export runs/hand": "needs that run",
     "i2l calibrate models/hand": "the same",
     "i2l read formula.inkml --model hand": "needs it installed; test_models.py installs a small one",
+    "i2l evaluate --model nopool": "needs it installed; as in docs/evaluating.md with a model of its own",
+    "i2l evaluate --compare FLOAT16": "as in docs/evaluating.md, and it needs that evaluation",
 }
 _SMALL = (
     "--device cpu --max-steps 1 --set training.precision=float32 --set training.engine=plain"
