@@ -29,7 +29,7 @@ from i2l.rendering import sandbox
 from i2l.rendering.isolation import find_isolation
 from i2l.rendering.rasterize import ink_box
 from i2l.rendering.render import render_formulas
-from i2l.rendering.sandbox import run_pdflatex
+from i2l.rendering.sandbox import run_tex
 from i2l.rendering.styles import PAPER
 from i2l.rendering.tex import document, formula_lines
 from tests.rendering.random_formulas import random_formula
@@ -77,7 +77,7 @@ def measure_isolation(formulas: list[str], rounds: int = 5) -> list[Row]:
     single = document(PAPER, [formula_lines(0, "x")])
     works: dict[str, Callable[[], object]] = {
         "a batch": lambda: render_formulas(formulas),
-        "a TeX process alone": lambda: run_pdflatex(single, trusted=True),
+        "a TeX process alone": lambda: run_tex(single, trusted=True),
     }
     isolation = find_isolation()
     rows = [("isolation here", isolation.name if isolation else "none", "")]

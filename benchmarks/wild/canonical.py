@@ -17,7 +17,7 @@ from typing import Final
 from benchmarks.wild.displays import BOOK, Display, load_displays
 from i2l.formulas.normalize import normalize_formula
 from i2l.rendering.rasterize import Glyph, Ink, PdfInk
-from i2l.rendering.sandbox import run_pdflatex
+from i2l.rendering.sandbox import run_tex
 from i2l.rendering.styles import PAPER, preamble
 
 _NEAR_PT: Final = 0.5
@@ -33,7 +33,7 @@ def set_pages(displays: Sequence[str]) -> list[list[Ink]]:
     """Set displays, each on a page of its own, and give what each page draws."""
     body = "\n\\newpage\n".join(rf"\mbox{{}}{display}" for display in displays)
     source = f"{preamble(PAPER)}\n{_ON_A_PAGE}\n\\begin{{document}}\n{body}\n\\end{{document}}\n"
-    ink = PdfInk(run_pdflatex(source, trusted=False, cpu_s=60).pdf)
+    ink = PdfInk(run_tex(source, trusted=False, cpu_s=60).pdf)
     return [ink.page(number) for number in range(len(displays))]
 
 

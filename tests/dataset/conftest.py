@@ -13,7 +13,7 @@ from tests.dataset.fakes import RECIPE, fake_render
 @pytest.fixture
 def fake_tex(monkeypatch):
     monkeypatch.setattr(stages, "render_formulas", fake_render)
-    monkeypatch.setattr(build_module, "pdflatex_path", lambda: "/bin/echo")
+    monkeypatch.setattr(build_module, "tex_path", lambda: "/bin/echo")
     monkeypatch.setattr(build_module, "check_styles", lambda kind: None)
 
 

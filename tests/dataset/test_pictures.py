@@ -92,7 +92,7 @@ def without_tex(monkeypatch):
         raise AssertionError("pictures need no TeX")
 
     monkeypatch.setattr(stages, "render_formulas", fail)
-    monkeypatch.setattr(build_module, "pdflatex_path", fail)
+    monkeypatch.setattr(build_module, "tex_path", fail)
     monkeypatch.setattr(build_module, "check_styles", fail)
 
 

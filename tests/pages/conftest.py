@@ -8,7 +8,7 @@ import pytest
 from i2l.pages.corpus import Look, compose_document, read_stories
 from i2l.pages.find import Detector
 from i2l.pages.marked import MarkedPage, mark_pages
-from i2l.rendering.sandbox import run_pdflatex
+from i2l.rendering.sandbox import run_tex
 
 PARAGRAPHS = [
     r"""Consider a function $f(x)$ of one variable that is smooth near the point $a$, and write $h = x - a$
@@ -50,7 +50,7 @@ def set_story(story, **changes) -> tuple[bytes, list[tuple[str, str]], Look]:
     }  # fmt: skip
     look = Look(**{**settings, **changes})
     text, _, marked = compose_document(story, 0, look, random.Random(4))
-    result = run_pdflatex(text, trusted=False, cpu_s=30)
+    result = run_tex(text, trusted=False, cpu_s=30)
     assert result.pdf, result.said[-2000:]
     return result.pdf, [story.formulas[number] for number in marked], look
 

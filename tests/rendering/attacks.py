@@ -265,20 +265,20 @@ def attempt(formulas, *, timeout_s=1):
     leaks = []
 
     def watched(source, **options):
-        result = run_pdflatex(source, **options)
+        result = run_tex(source, **options)
         if tells_secret(result.said.encode() + result.pdf):
             leaks.append(source)
         return result
 
-    run_pdflatex = tex.run_pdflatex
-    tex.run_pdflatex = watched
+    run_tex = tex.run_tex
+    tex.run_tex = watched
     try:
         good = [GOOD % number for number in range(len(formulas) + 1)]
         mixed = [formula for pair in zip(good, formulas, strict=False) for formula in pair] + good[-1:]
         results = render_formulas(mixed, timeout_s=timeout_s)
         alone = render_formulas(good)
     finally:
-        tex.run_pdflatex = run_pdflatex
+        tex.run_tex = run_tex
     disturbed = [
         formulas[max(0, number - 1)]
         for number, (result, expected) in enumerate(zip(results[::2], alone, strict=True))

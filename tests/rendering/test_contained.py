@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from i2l.cli import app
 from i2l.rendering import tex
 from i2l.rendering.render import render_formulas
-from i2l.rendering.sandbox import run_pdflatex, try_pdfs
+from i2l.rendering.sandbox import run_tex, try_pdfs
 from i2l.rendering.tex import compile_formulas
 from tests.rendering.attacks import SECRET, all_attacks, attempt, tells_secret
 from tests.rendering.forged import nested_forms
@@ -95,10 +95,10 @@ def test_a_forged_page_holds_nobody():
 
 def test_a_formula_with_a_forged_page_gets_a_verdict(monkeypatch):
     def run(source, **options):
-        result = run_pdflatex(source, **options)
+        result = run_tex(source, **options)
         return result if options["trusted"] else replace(result, pdf=nested_forms(12))
 
-    monkeypatch.setattr(tex, "run_pdflatex", run)
+    monkeypatch.setattr(tex, "run_tex", run)
     batch = compile_formulas(["x", r"\def\y{y}\y", "z"], timeout_s=1)
     assert [(verdict.page, verdict.reason) for verdict in batch.formulas] == [
         (0, None),
@@ -174,11 +174,11 @@ def test_attacks_in_a_file_end_neither_render_nor_build(outside, tmp_path, monke
     leaks = []
 
     def watched(source, **options):
-        result = run_pdflatex(source, **options)
+        result = run_tex(source, **options)
         leaks.extend([source] * tells_secret(result.said.encode() + result.pdf))
         return result
 
-    monkeypatch.setattr(tex, "run_pdflatex", watched)
+    monkeypatch.setattr(tex, "run_tex", watched)
     build = ["build", str(lines), "--out", str(tmp_path / "data"), "--min-token-count", "1"]
     result = CliRunner().invoke(app, [*build, "--jobs", "1", "--quiet"])
     assert result.exit_code == 0, result.output
@@ -198,6 +198,6 @@ def test_a_file_may_grow_to_its_limit_and_no_further(lines, killed):
         r"\documentclass{article}\begin{document}\newwrite\w\immediate\openout\w=a.txt \newcount\n\n="
         rf"{lines} \loop\ifnum\n>0 \immediate\write\w{{{line}}}\advance\n-1 \repeat x\end{{document}}"
     )
-    done = run_pdflatex(source, trusted=True, max_file_bytes=1 << 20)
+    done = run_tex(source, trusted=True, max_file_bytes=1 << 20)
     assert done.killed == killed
     assert bool(done.pdf) != killed

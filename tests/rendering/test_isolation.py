@@ -14,7 +14,7 @@ import pytest
 from i2l.rendering import isolation, sandbox, tex
 from i2l.rendering.isolation import SHELL, Bubblewrap, Landlock, find_isolation, holds, reach_of, start_bare
 from i2l.rendering.render import render_formulas
-from i2l.rendering.sandbox import run_pdflatex
+from i2l.rendering.sandbox import run_tex
 from i2l.rendering.styles import PAPER
 from i2l.rendering.tex import document, formula_lines
 
@@ -202,15 +202,15 @@ def test_without_isolation_formulas_that_can_act_are_refused(unprotected, monkey
     assert users
     assert 0 not in users  # never as root
     with pytest.raises(isolation.IsolationError):
-        run_pdflatex(LOOP, trusted=False)
+        run_tex(LOOP, trusted=False)
 
 
 def test_tex_has_little_memory(monkeypatch):
     """Its tables alone take more than this; without the limit the page appears."""
     source = document(PAPER, [formula_lines(0, "x")])
-    assert run_pdflatex(source, trusted=True).pdf
+    assert run_tex(source, trusted=True).pdf
     monkeypatch.setattr(sandbox, "_MEMORY_BYTES", 1 << 25)
-    assert not run_pdflatex(source, trusted=True).pdf
+    assert not run_tex(source, trusted=True).pdf
 
 
 def test_tex_is_ended_at_its_deadline(monkeypatch):
@@ -218,7 +218,7 @@ def test_tex_is_ended_at_its_deadline(monkeypatch):
     monkeypatch.setattr(sandbox, "_WALL_START_S", 1)
     monkeypatch.setattr(sandbox, "_WALL_PER_CPU", 0)
     start = time.monotonic()
-    assert run_pdflatex(LOOP, trusted=False, cpu_s=150).timed_out
+    assert run_tex(LOOP, trusted=False, cpu_s=150).timed_out
     assert time.monotonic() - start < 120
 
 
@@ -234,7 +234,7 @@ def test_tex_that_floods_its_folder_is_ended(tmp_path):
 def test_no_room_is_an_error_at_once(monkeypatch):
     monkeypatch.setattr(sandbox, "MIN_FREE_BYTES", 1 << 62)
     runs = []
-    monkeypatch.setattr(tex, "run_pdflatex", lambda *a, **k: runs.append(a) or run_pdflatex(*a, **k))
+    monkeypatch.setattr(tex, "run_tex", lambda *a, **k: runs.append(a) or run_tex(*a, **k))
     with pytest.raises(OSError, match="no room for TeX") as caught:
         render_formulas(["x", "y"])
     assert caught.value.errno == errno.ENOSPC

@@ -11,7 +11,7 @@ from i2l.errors import I2LError, MissingDependencyError
 from i2l.rendering import sandbox, styles, tex
 from i2l.rendering.rasterize import _crop, rasterize_pages
 from i2l.rendering.render import render_formulas
-from i2l.rendering.sandbox import TexRunResult, run_pdflatex
+from i2l.rendering.sandbox import TexRunResult, run_tex
 from i2l.rendering.styles import PAPER, Style
 from i2l.rendering.tex import TexError, _read_outcome, compile_formulas, document, formula_lines
 from tests.rendering.random_formulas import random_formula
@@ -113,11 +113,11 @@ def test_a_missing_font_package_says_so(monkeypatch):
 
 
 def test_missing_programs_say_what_to_install(monkeypatch):
-    sandbox.pdflatex_path.cache_clear()
+    sandbox.tex_path.cache_clear()
     monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
     with pytest.raises(MissingDependencyError, match="apt-get install"):
         compile_formulas(["x"])
-    sandbox.pdflatex_path.cache_clear()
+    sandbox.tex_path.cache_clear()
 
 
 def events(*lines, nonce="n"):
@@ -178,7 +178,7 @@ def test_every_run_has_a_nonce_of_its_own(monkeypatch):
     formulas = ["x", r"\def\y{y}\y"]
     compile_formulas(formulas)  # TeX is asked once which of their names it knows
     seen = []
-    monkeypatch.setattr(tex, "run_pdflatex", lambda *a, **k: seen.append(a[0]) or run_pdflatex(*a, **k))
+    monkeypatch.setattr(tex, "run_tex", lambda *a, **k: seen.append(a[0]) or run_tex(*a, **k))
     compile_formulas(formulas)
     nonces = {re.search(r"write16\{(\w+):#1", source)[1] for source in seen}
     assert len(nonces) == len(seen) == 3
@@ -195,17 +195,17 @@ def test_formulas_that_are_too_much_together_come_to_an_end(monkeypatch):
     """Each makes a page, but no two of them do: nobody is to blame, and the work must end all the same."""
 
     def run(source, **options):
-        result = run_pdflatex(source, **options)
+        result = run_tex(source, **options)
         return replace(result, pdf=b"") if source.count("itlbegin{") > 1 else result
 
-    monkeypatch.setattr(tex, "run_pdflatex", run)
+    monkeypatch.setattr(tex, "run_tex", run)
     pages = [verdict.page for verdict in compile_formulas(["x", "y", "z"]).formulas]
     assert pages.count(None) == 2
 
 
 def test_the_environment_is_empty(monkeypatch):
     monkeypatch.setenv("I2L_SECRET", "hunter2")
-    run = run_pdflatex(document(PAPER, [r"\typeout{\jobname}", formula_lines(0, "x")]), trusted=True)
+    run = run_tex(document(PAPER, [r"\typeout{\jobname}", formula_lines(0, "x")]), trusted=True)
     assert "i2l:end 0 0v-1" in run.said
     assert sandbox._environment(sandbox.Path("/nowhere")).keys() & {"I2L_SECRET", "USER", "TEXMFCNF"} == set()
 

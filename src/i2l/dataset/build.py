@@ -79,7 +79,7 @@ from i2l.formulas.expansion import Macros
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.ink.bank import Bank
 from i2l.ink.strokes import Ink
-from i2l.rendering.sandbox import pdflatex_path
+from i2l.rendering.sandbox import tex_path
 
 EngineName = Literal["local", "ray"]
 
@@ -180,7 +180,7 @@ def make_plan(sources: Sequence[Source], options: BuildOptions) -> Plan:
     """Write down all that the bytes of the dataset depend on."""
     versions = {"i2l": __version__} | {name: version(name) for name in ("pillow", "pyarrow", "pypdfium2")}
     if _renders(sources):
-        call = [pdflatex_path(), "--version"]
+        call = [tex_path(), "--version"]
         banner = subprocess.run(call, capture_output=True, text=True, check=True).stdout
         versions["pdflatex"] = banner.partition("\n")[0]
     return {

@@ -23,14 +23,23 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from PIL import Image
 
-from i2l.dataset.sources import HAND_STYLES, PAPER_STYLES, PHOTO_STYLES, LineNames
+from i2l.dataset.sources import HAND_STYLES, PAPER_STYLES, PHOTO_STYLES, UNICODE_STYLES, LineNames
 from i2l.dataset.work import BuildError, WorkFolder, read_part, write_part
 from i2l.files import atomic_write
 from i2l.formulas.normalize import normalize_formula
 from i2l.ink.hand import HAND_PREFIX, style_of_hand
 from i2l.rendering.rasterize import Box, Pixels
-from i2l.rendering.styles import FONTS, PAPER, Photo, Style, photo_style, world_style
-from i2l.rendering.tex import compile_formulas
+from i2l.rendering.styles import (
+    FONTS,
+    PAPER,
+    UNICODE_FONTS,
+    Photo,
+    Style,
+    photo_style,
+    unicode_style,
+    world_style,
+)
+from i2l.rendering.tex import check_font, compile_formulas
 
 PAPER_TEXT = "paper"
 PICTURE_TEXT = "picture"  # instead of a style: the sample was not rendered, and its scale is not known
@@ -81,7 +90,7 @@ def styles_of_lines(kind: str, *, seed: int, lines: Sequence[int]) -> list[Style
     """
     if kind in (PAPER_STYLES, HAND_STYLES):  # a hand takes its layout from the paper's style
         return [PAPER] * len(lines)
-    draw = _mixed_style if kind == PHOTO_STYLES else world_style
+    draw = {PHOTO_STYLES: _mixed_style, UNICODE_STYLES: unicode_style}.get(kind, world_style)
     return [draw((seed << 32) + line) for line in lines]
 
 
@@ -96,8 +105,13 @@ def check_styles(kind: str) -> None:
     Raises:
         TexError: if the packages of a font are not installed.
     """
-    for font in (PAPER.font,) if kind in (PAPER_STYLES, HAND_STYLES) else FONTS:
-        compile_formulas(["x"], style=Style(font=font))
+    fonts = {
+        PAPER_STYLES: (PAPER.font,),
+        HAND_STYLES: (PAPER.font,),
+        UNICODE_STYLES: tuple(UNICODE_FONTS)[:1],
+    }
+    for font in fonts.get(kind, FONTS):
+        check_font(font)
 
 
 def align_boxes(formula: str, latex: str, boxes: list[Box | None]) -> list[Box | None] | None:

@@ -30,7 +30,8 @@ from i2l.formulas.lexer import read_lines
 from i2l.ink.bank import ink_latex
 from i2l.ink.strokes import Ink, read_inks
 
-PAPER_STYLES, WORLD_STYLES, PHOTO_STYLES, HAND_STYLES = "paper", "world", "photo", "hand"
+PAPER_STYLES, WORLD_STYLES, UNICODE_STYLES = "paper", "world", "unicode"
+PHOTO_STYLES, HAND_STYLES = "photo", "hand"
 TRAIN, VAL, TEST = SPLITS = ("train", "val", "test")
 
 
@@ -45,8 +46,8 @@ class Recipe:
     max_tokens: int
     max_width_px: int
     max_height_px: int
-    # "paper" draws all in one style; "world" draws each sample's own style from the seed, "photo" also does,
-    # three of four as a phone would photograph it; "hand" writes formulas with the symbols of inks
+    # "paper" draws all in one style; "world" draws each sample's own style from the seed, "unicode" also does,
+    # in OpenType fonts, and "photo", three of four as a phone would photograph it; "hand" writes formulas with the symbols of inks
     styles: str
     # shares of a seeded split; unused where the splits are given
     val_fraction: float
@@ -63,6 +64,7 @@ RECIPES = {
         # displays of several lines, as large as a page has them
         Recipe("displays", 24, 600, 1600, 1400, PAPER_STYLES, 0.02, 0.02),
         Recipe("world-displays", 24, 600, 2800, 2450, WORLD_STYLES, 0.02, 0.02),
+        Recipe("unicode", 24, 600, 2800, 2450, UNICODE_STYLES, 0.02, 0.02),
         Recipe("photo", 24, 600, 2800, 2450, PHOTO_STYLES, 0.02, 0.02),
         # handwriting, at the scale that models know it; people write a third wider than print
         Recipe("hand", 10, 120, 1560, 600, HAND_STYLES, 0.02, 0.02),

@@ -34,7 +34,7 @@ from i2l.evaluation.scores import (
     paired_bootstrap,
 )
 from i2l.files import atomic_write
-from i2l.rendering.sandbox import pdflatex_path
+from i2l.rendering.sandbox import tex_path
 
 FORMAT: Final = "i2l-evaluation-1"
 _NUM_PLACES: Final = 20  # of a fault that are named
@@ -188,7 +188,7 @@ def tex_version() -> str:
     Raises:
         MissingDependencyError: if it is not installed.
     """
-    done = subprocess.run([pdflatex_path(), "--version"], check=True, capture_output=True, text=True)
+    done = subprocess.run([tex_path(), "--version"], check=True, capture_output=True, text=True)
     return done.stdout.partition("\n")[0]
 
 

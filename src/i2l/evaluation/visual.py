@@ -41,7 +41,7 @@ from i2l.formulas.normalize import NormalizeResult, normalize_formula
 from i2l.rendering import EMPTY
 from i2l.rendering.isolation import IsolationError
 from i2l.rendering.render import RenderResult, render_formulas
-from i2l.rendering.sandbox import run_pdflatex
+from i2l.rendering.sandbox import run_tex
 from i2l.rendering.styles import PAPER
 from i2l.rendering.tex import document
 
@@ -457,9 +457,7 @@ def _page_appears(latex: str) -> bool:
         return False
     body = [r"\begin{displaymath}", latex, r"\end{displaymath}"]
     try:
-        return bool(
-            run_pdflatex(document(PAPER, body, trusted=False), trusted=False, cpu_s=_ERRORS_CPU_S).pdf
-        )
+        return bool(run_tex(document(PAPER, body, trusted=False), trusted=False, cpu_s=_ERRORS_CPU_S).pdf)
     except IsolationError:
         return False
 

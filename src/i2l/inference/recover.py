@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from i2l.errors import I2LError, require_extra
-from i2l.inference.export import INT8_ZERO, ONNXRUNTIME_DOMAIN
+from i2l.inference.export import INT8_ZERO, ONNXRUNTIME_DOMAIN, SCALES
 
 Weights = dict[str, NDArray[np.float32]]
 PREFIX = "model."
@@ -46,10 +46,14 @@ def _weights_of(graph: Any) -> Weights:  # noqa: ANN401 - onnx.GraphProto
             users.setdefault(name, []).append(node)
     weights: Weights = {}
     for name, values in stored.items():
-        if name.startswith(PREFIX):
+        if name.startswith(PREFIX) and name.endswith(".int8"):  # a kernel
+            whole = name.removesuffix(".int8")
+            scales = stored[f"{whole}{SCALES}"].reshape(-1, *[1] * (values.ndim - 1))
+            weights[whole.removeprefix(PREFIX)] = values.astype(np.float32) * scales
+        elif name.startswith(PREFIX) and not name.endswith(SCALES):
             weights[name.removeprefix(PREFIX).removesuffix(".float16")] = values.astype(np.float32)
-        elif name.endswith(".int8") and f"{name[:-5]}.scales" in stored:
-            matrix = (values.astype(np.float32) - INT8_ZERO) * stored[f"{name[:-5]}.scales"]
+        elif name.endswith(".int8") and f"{name[:-5]}{SCALES}" in stored:
+            matrix = (values.astype(np.float32) - INT8_ZERO) * stored[f"{name[:-5]}{SCALES}"]
             weights[_name_of_matrix(name, users, stored)] = np.ascontiguousarray(matrix.T)
     return weights
 

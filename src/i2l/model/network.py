@@ -347,6 +347,13 @@ class Network(nn.Module, ABC):
     def regularized_parameters(self) -> list[nn.Parameter]:
         """The weights under L2 and weight decay."""
 
+    def idle_weights(self, names: Iterable[str]) -> dict[str, Tensor]:
+        """Give weights to layers of these names so that they change nothing; those it cannot are left out.
+
+        Training that begins with the weights of a smaller network asks for them.
+        """
+        return {}
+
     def loss(
         self,
         output: NetworkOutput,

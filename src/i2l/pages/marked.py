@@ -44,7 +44,7 @@ from i2l.pages.corpus import (
 )
 from i2l.pages.find import DISPLAYED, INLINE, KINDS, NUMBER
 from i2l.rendering.rasterize import open_pdf
-from i2l.rendering.sandbox import run_pdflatex
+from i2l.rendering.sandbox import run_tex
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Playwright, Route
@@ -241,7 +241,7 @@ def make_documents(
             story, first = vary_story(part_of(drawn, first), source), 0
             gap = source.choice([None, 5.0, 8.0, 12.0])
         text, _, marked = compose_document(story, first, look, source, row_gap_pt=gap)
-        result = run_pdflatex(text, trusted=False, cpu_s=_CPU_S)
+        result = run_tex(text, trusted=False, cpu_s=_CPU_S)
         if result.pdf:
             yield MarkedDocument(result.pdf, [story.formulas[number] for number in marked], look)
 

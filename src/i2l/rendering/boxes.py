@@ -34,7 +34,7 @@ from i2l.rendering.rasterize import (
     shape_of,
     transform,
 )
-from i2l.rendering.styles import Style, Warp
+from i2l.rendering.styles import PDFLATEX, Style, Warp
 from i2l.rendering.tex import CompiledBatch, compile_formulas
 
 NO_TOKEN: Final = 99_999  # ink that belongs to no token
@@ -202,7 +202,12 @@ def find_boxes(
     batch: CompiledBatch,
     images: Mapping[int, PageImage],
 ) -> dict[int, list[Box | None]]:
-    """Find the boxes of the canonical tokens of the drawn formulas of a batch; what fails is left out."""
+    """Find the boxes of the canonical tokens of the drawn formulas of a batch; what fails is left out.
+
+    What LuaLaTeX has set is all left out: its fonts have another form in the PDF, which is not read here.
+    """
+    if styles[0].engine != PDFLATEX:
+        return {}
     normalized = {index: result for index in images if (result := _normalize(formulas[index])) is not None}
     marked = compile_formulas(
         [mark_tokens(result) for result in normalized.values()], style=styles[0].tex_part(), marked=True

@@ -1,4 +1,4 @@
-"""Run pdflatex on text we do not trust, and try the pages it makes before anyone else draws them.
+"""Run TeX on text we do not trust, and try the pages it makes before anyone else draws them.
 
 TeX is a programming language that reads and writes files. What keeps it harmless:
   - isolation by the operating system (`i2l.rendering.isolation`): it reaches TeX's own files and a private
@@ -23,7 +23,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -34,19 +34,22 @@ from i2l.errors import MissingDependencyError, require_extra
 from i2l.rendering import TIMEOUT, TOO_LARGE
 from i2l.rendering.confine import confine, landlock_version, make_ruleset
 from i2l.rendering.isolation import SHELL, IsolationError, Reach, find_isolation, reach_of, start_bare
+from i2l.rendering.styles import LUALATEX, PDFLATEX
 
 JOB: Final = "formulas"
-# The shell sets the limits and becomes pdflatex: no Python runs between fork and exec, so threads are safe.
+# The shell sets the limits and becomes TeX: no Python runs between fork and exec, so threads are safe.
 _LIMITED: Final = 'ulimit -c 0; ulimit -t "$1"; ulimit -f "$2"; ulimit -v "$3"; shift 3; exec "$@"'
 _FLAGS: Final = (
     "-interaction=nonstopmode",
     "-no-shell-escape",
     "-no-mktex=tex",
     "-no-mktex=tfm",
-    "-no-mktex=pk",
-    "-no-parse-first-line",
     f"-jobname={JOB}",
 )
+_OWN_FLAGS: Final = {
+    PDFLATEX: ("-no-mktex=pk", "-no-parse-first-line"),
+    LUALATEX: ("-nosocket",),
+}
 _FONTS: Final = ("/usr/share/fonts",)  # some of Debian's trees link to it
 # The wall limit only catches a process that waits for something; on a busy machine CPU seconds come slowly.
 _WALL_START_S: Final = 30
@@ -59,7 +62,7 @@ MIN_FREE_BYTES: Final = 1 << 24  # with less room than this TeX may have failed 
 
 @dataclass(frozen=True)
 class TexRunResult:
-    """What one pdflatex process left behind."""
+    """What one process of TeX left behind."""
 
     said: str  # on its standard output, which is also its log
     pdf: bytes  # empty if there is none
@@ -68,16 +71,16 @@ class TexRunResult:
 
 
 @cache
-def pdflatex_path() -> str:
-    """Return the path of pdflatex.
+def tex_path(engine: str = PDFLATEX) -> str:
+    """Return the path of pdflatex or lualatex.
 
     Raises:
         MissingDependencyError: if it is not installed.
     """
-    path = shutil.which("pdflatex")
+    path = shutil.which(engine)
     if path is None:
         raise MissingDependencyError(
-            "Rendering needs pdflatex. On Debian or Ubuntu: apt-get install texlive-latex-base"
+            f"Rendering needs {engine}. On Debian or Ubuntu: apt-get install texlive-latex-base"
             " texlive-latex-recommended texlive-latex-extra texlive-fonts-recommended lmodern;"
             " elsewhere install TeX Live."
         )
@@ -86,7 +89,7 @@ def pdflatex_path() -> str:
 
 def _environment(folder: Path) -> dict[str, str]:
     return {
-        "PATH": f"{Path(pdflatex_path()).parent}:/usr/bin:/bin",
+        "PATH": f"{Path(tex_path()).parent}:/usr/bin:/bin",
         "HOME": str(folder),
         "TEXMFHOME": str(folder),
         "TEXMFCONFIG": str(folder),
@@ -105,19 +108,31 @@ def _environment(folder: Path) -> dict[str, str]:
     }
 
 
-@cache
-def _tex_reach() -> Reach:
-    """Find what TeX needs of this machine: its program, and the trees it finds its files in."""
-    path = pdflatex_path()
-    tell = shutil.which("kpsewhich", path=str(Path(path).parent)) or "kpsewhich"
-    told = subprocess.run(
-        [tell, "--expand-braces=$TEXMF:$TEXMFCNF"],
+def _ask_kpathsea(*words: str) -> str:
+    """Ask the program that finds TeX's files; one that is not there is no error."""
+    done = subprocess.run(
+        [shutil.which("kpsewhich", path=str(Path(tex_path()).parent)) or "kpsewhich", *words],
         env=_environment(Path("/nonexistent")),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        check=True,
-    ).stdout
+        check=False,
+    )
+    return done.stdout
+
+
+def missing_files(names: Iterable[str]) -> list[str]:
+    """Return those of these files that TeX does not find."""
+    wanted = list(names)
+    found = {Path(line).name for line in _ask_kpathsea(*wanted).splitlines()}
+    return [name for name in wanted if name not in found]
+
+
+@cache
+def _tex_reach(engine: str) -> Reach:
+    """Find what TeX needs of this machine: its program, and the trees it finds its files in."""
+    path = tex_path(engine)
+    told = _ask_kpathsea("--expand-braces=$TEXMF:$TEXMFCNF")
     trees = [tree.strip("!\n") for tree in told.split(":")]
     trees = [tree for tree in trees if tree.startswith("/") and tree != "/"]
     parts = [reach_of(SHELL), reach_of(path), Reach((os.path.realpath(path),), (*trees, *_FONTS))]
@@ -127,32 +142,34 @@ def _tex_reach() -> Reach:
     )
 
 
-def run_pdflatex(
+def run_tex(
     source: str,
     *,
     trusted: bool,
+    engine: str = PDFLATEX,
     files: dict[str, bytes] | None = None,
     draft: bool = False,
     cpu_s: int = 10,
     max_file_bytes: int = 1 << 28,
 ) -> TexRunResult:
-    """Run pdflatex once on ``source`` in a fresh folder that also holds ``files``; a draft writes no PDF.
+    """Run TeX once on ``source`` in a fresh folder that also holds ``files``; a draft writes no PDF.
 
     Args:
         source: a whole document.
         trusted: nothing in the source can act: it may run, if need be, where there is no isolation.
+        engine: pdflatex, or lualatex. The latter runs Lua too, so its source must be trusted.
         files: content by name.
         draft: write no PDF.
         cpu_s: CPU seconds after which it is killed.
         max_file_bytes: the size of a file at which it is killed.
 
     Raises:
-        MissingDependencyError: if pdflatex is not installed.
+        MissingDependencyError: if the program is not installed.
         IsolationError: if the source is not trusted and nothing here isolates it.
         OSError: if there is no room for TeX's files.
     """
     isolation = find_isolation()
-    if isolation is None and not trusted:
+    if not trusted and (isolation is None or engine != PDFLATEX):
         raise IsolationError
     with tempfile.TemporaryDirectory(prefix="i2l-tex-") as name, tempfile.TemporaryFile() as said:
         folder = Path(os.path.realpath(name))
@@ -160,11 +177,11 @@ def run_pdflatex(
         for file_name, content in (files or {}).items():
             (folder / file_name).write_bytes(content)
         limits = [str(cpu_s), str(max_file_bytes // 512), str(_MEMORY_BYTES // 1024)]
-        flags = [*_FLAGS, "-draftmode"] if draft else _FLAGS
+        flags = [*_FLAGS, *_OWN_FLAGS[engine], *(["-draftmode"] if draft else [])]
         start = isolation.start if isolation else start_bare
         process = start(
-            [SHELL, "-c", _LIMITED, "sh", *limits, pdflatex_path(), *flags, f"{JOB}.tex"],
-            replace(_tex_reach(), folder=str(folder)),
+            [SHELL, "-c", _LIMITED, "sh", *limits, tex_path(engine), *flags, f"{JOB}.tex"],
+            replace(_tex_reach(engine), folder=str(folder)),
             env=_environment(folder),
             stdout=said.fileno(),
         )

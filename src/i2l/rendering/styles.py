@@ -309,13 +309,62 @@ _FONTS: Final = (
 )
 FONTS: Final = {name: packages for name, _, packages in _FONTS}
 _FONT_SHARES: Final = [name for name, share, _ in _FONTS for _ in range(share)]
+# OpenType fonts of mathematics, which LuaLaTeX sets with unicode-math: as they are in documents that are made
+# by XeLaTeX and LuaLaTeX, in training pictures of other projects, and nearly so in word processors. Each has
+# its share, the file of its signs, and the family of its words; without one, words are in Latin Modern. They
+# need texlive-luatex, fonts-texgyre-math and fonts-oflb-asana-math beside what the others need.
+_UNICODE_FONTS: Final = (
+    ("unicode-latin-modern", 10, "latinmodern-math", ""),
+    ("unicode-newcm", 4, "NewCMMath-Regular", ""),
+    ("unicode-termes", 8, "texgyretermes-math", ""),
+    ("unicode-pagella", 5, "texgyrepagella-math", ""),
+    ("unicode-bonum", 4, "texgyrebonum-math", ""),
+    ("unicode-schola", 4, "texgyreschola-math", ""),
+    ("unicode-dejavu", 6, "texgyredejavu-math", ""),
+    ("unicode-xits", 6, "XITSMath-Regular", ""),
+    ("unicode-xits-words", 5, "XITSMath-Regular", "XITS"),
+    ("unicode-stix2", 5, "STIXTwoMath-Regular", "STIXTwoText"),
+    ("unicode-asana", 8, "Asana-Math", ""),
+    ("unicode-neohellenic", 6, "GFSNeohellenicMath", ""),
+    ("unicode-fira", 5, "FiraMath-Regular", ""),
+    ("unicode-fira-words", 4, "FiraMath-Regular", "FiraSans"),
+    ("unicode-libertinus", 4, "LibertinusMath-Regular", "LibertinusSerif"),
+    ("unicode-erewhon", 3, "Erewhon-Math", ""),
+    ("unicode-euler", 2, "Euler-Math", ""),
+    ("unicode-garamond", 3, "Garamond-Math", ""),
+    ("unicode-kp", 2, "KpMath-Regular", ""),
+    ("unicode-kp-sans", 3, "KpMath-Sans", ""),
+    ("unicode-xcharter", 3, "XCharter-Math", ""),
+)
+UNICODE_FONTS: Final = {name: (signs, words) for name, _, signs, words in _UNICODE_FONTS}
+UNICODE_FONT_FILES: Final = tuple(
+    dict.fromkeys(
+        file
+        for signs, words in UNICODE_FONTS.values()
+        for file in (
+            f"{signs}.otf",
+            *(f"{words}-{face}.otf" for face in ("Regular", "Italic", "Bold") if words),
+        )
+    )
+)
+_UNICODE_SHARES: Final = [name for name, share, *_ in _UNICODE_FONTS for _ in range(share)]
 # mathtools draws braces over and under a little further off than amsmath does, so these stay as they were.
 _MATH_PACKAGES: Final = (
     r"\usepackage{amsmath}\let\itlover\overbrace \let\itlunder\underbrace"
     r"\usepackage{mathtools,cancel}\let\overbrace\itlover \let\underbrace\itlunder"
 )
+# Fonts are named by their files, so that no list of the machine's fonts is made. What such fonts cannot show is
+# left without a meaning: they have one script alphabet, which is the calligraphic one, and no bold signs.
+_UNICODE_PACKAGES: Final = (
+    r"\usepackage{unicode-math}\setmathfont{@SIGNS@.otf}"
+    r"\AtBeginDocument{\let\mathscr\undefined\let\boldsymbol\undefined\let\pmb\undefined}"
+)
+_MAIN_FONT: Final = (
+    r"\setmainfont{@FAMILY@}[Extension=.otf,UprightFont=*-Regular,ItalicFont=*-Italic,BoldFont=*-Bold]"
+)
 # bm asks for families of its own, of which these sets leave too few.
 _FEW_FAMILIES: Final = r"\newcommand\bmmax{0}\newcommand\hmmax{0}"
+PDFLATEX, LUALATEX = "pdflatex", "lualatex"
 SIZES_PT: Final = (9, 10, 11, 12, 14)
 _STANDARD_SIZES_PT: Final = (10, 11, 12)  # of the article class; extarticle has the others
 
@@ -349,11 +398,17 @@ class Style:
         """Return the style without all that TeX does not see: formulas of equal parts can share a process."""
         return Style(font=self.font, size_pt=self.size_pt, display=self.display, bold=self.bold)
 
+    @property
+    def engine(self) -> str:
+        """The program that sets it."""
+        return LUALATEX if self.font in UNICODE_FONTS else PDFLATEX
+
 
 PAPER: Final = Style()
 
 # Seeds of one block share what TeX does, so that their formulas can share a process.
 SEEDS_PER_BLOCK: Final = 512
+UNICODE_SEEDS_PER_BLOCK: Final = 4096  # LuaLaTeX takes seconds to start
 
 
 def world_style(seed: int) -> Style:
@@ -418,6 +473,13 @@ def photo_style(seed: int) -> Style:
     )
 
 
+def unicode_style(seed: int) -> Style:
+    """Draw a style as the world style of the seed, as large in pixels, but in an OpenType font."""
+    source = random.Random(f"unicode {seed // UNICODE_SEEDS_PER_BLOCK}")
+    font, size_pt, look = _pick(source, _UNICODE_SHARES), _pick(source, SIZES_PT), world_style(seed)
+    return replace(look, font=font, size_pt=size_pt, bold=False, dpi=round(look.dpi * look.size_pt / size_pt))
+
+
 def _pick(source: random.Random, values: Sequence[T]) -> T:
     return values[int(source.random() * len(values))]
 
@@ -436,14 +498,21 @@ def preamble(style: Style) -> str:
     Raises:
         I2LError: if there is no such font set or size.
     """
-    if style.font not in FONTS:
-        raise I2LError(f"No font set is called {style.font!r}; choose one of: {', '.join(FONTS)}.")
+    if style.font not in FONTS and style.font not in UNICODE_FONTS:
+        raise I2LError(
+            f"No font set is called {style.font!r}; choose one of: {', '.join([*FONTS, *UNICODE_FONTS])}."
+        )
     if style.size_pt not in SIZES_PT:
         raise I2LError(f"Formulas are set in {', '.join(map(str, SIZES_PT))} pt, not in {style.size_pt} pt.")
     document_class = "article" if style.size_pt in _STANDARD_SIZES_PT else "extarticle"
+    first = rf"\documentclass[{style.size_pt}pt]{{{document_class}}}"
+    if style.font in UNICODE_FONTS:
+        signs, words = UNICODE_FONTS[style.font]
+        words = _MAIN_FONT.replace("@FAMILY@", words) if words else ""
+        return "\n".join([first, _MATH_PACKAGES, _UNICODE_PACKAGES.replace("@SIGNS@", signs), words])
     return "\n".join(
         [
-            rf"\documentclass[{style.size_pt}pt]{{{document_class}}}",
+            first,
             _MATH_PACKAGES,
             FONTS[style.font],
             "" if style.font == PAPER.font else _FEW_FAMILIES,

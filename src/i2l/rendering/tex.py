@@ -27,8 +27,8 @@ from i2l.errors import I2LError
 from i2l.formulas import commands
 from i2l.rendering import REFUSED, TEX_ERROR, TIMEOUT, TOO_LARGE
 from i2l.rendering.isolation import IsolationError
-from i2l.rendering.sandbox import TexRunResult, run_pdflatex, try_pdfs
-from i2l.rendering.styles import PAPER, Style, preamble
+from i2l.rendering.sandbox import TexRunResult, missing_files, run_tex, try_pdfs
+from i2l.rendering.styles import LUALATEX, PAPER, PDFLATEX, UNICODE_FONT_FILES, Style, preamble
 
 MARGIN_BP: Final = 36
 ROOMY_MARGIN_BP: Final = 360
@@ -40,14 +40,25 @@ _STRAYS: Final = re.compile(
     rf"\\(?:{_STRAYING})(?![A-Za-z])|skip[ {{]*-|kern[ {{]*-|space\*?[ {{]*-|(?:\\!.{{0,9}}){{6}}"
 )
 
-_MACROS: Final = r"""
-\nofiles \pagestyle{empty}
+# What the two programs call the same things, and what keeps time and chance out of their files.
+_ENGINES: Final = {
+    PDFLATEX: r"""
 \pdfcompresslevel=0 \pdfobjcompresslevel=0 \pdfgentounicode=0
 \pdfinfoomitdate=1 \pdftrailerid{} \pdfsuppressptexinfo=-1
+\def\boldsymbol{\bm}% what bm makes of \boldsymbol{\boldsymbol{x}} never ends
+""",
+    LUALATEX: r"""
+\pdfvariable compresslevel=0 \pdfvariable objcompresslevel=0 \pdfvariable gentounicode=0
+\pdfvariable suppressoptionalinfo=1023 \pdfvariable trailerid{[<00> <00>]}
+\let\pdfpagewidth\pagewidth \let\pdfpageheight\pageheight
+\def\pdfhorigin{\pdfvariable horigin} \def\pdfvorigin{\pdfvariable vorigin}
+""",
+}
+_MACROS: Final = r"""
+\nofiles \pagestyle{empty}
 \hbadness=10000 \vbadness=10000 \hfuzz=\maxdimen \vfuzz=\maxdimen
 \errorcontextlines=0 \tracinglostchars=3
 \hoffset=0pt \voffset=0pt
-\def\boldsymbol{\bm}% what bm makes of \boldsymbol{\boldsymbol{x}} never ends
 \newbox\itlouter \newbox\itlbox \newdimen\itlleft \newcount\itltop \newcount\itlbottom \newdimen\itlmargin
 \def\itllog#1{\immediate\write16{@NONCE@:#1}}
 \def\itlroom{\global\itlmargin=@ROOMY@bp }
@@ -94,7 +105,7 @@ _DISPLAY: Final = r"""
 \def\itlwhole{\gdef\itlrest{-1}\egroup\setbox\itlbox\hbox{\box\itlouter}\itlship}% a \vspace* hangs behind it
 """
 _INLINE: Final = r"""
-\def\itlopen{\setbox\itlbox\hbox\bgroup@BOLD@$}
+\def\itlopen{\setbox\itlbox\hbox\bgroup@BOLD@$@STYLE@}
 \def\itlend{$\egroup\gdef\itlrest{-1}\itlship}
 """
 MARK_COMMANDS: Final = ("itltoken", "vrule")  # in the formulas that `i2l.rendering.boxes` writes
@@ -144,7 +155,9 @@ def document(
         trusted: nothing in the body can act; else TeX is cut down first.
         nonce: what the template's own lines in the log begin with, so that nobody else can write them.
     """
-    macros = _MACROS + (_DISPLAY if style.display else _INLINE)
+    # LuaTeX puts nodes of its own around displays, so it sets them in a line, in the style of displays.
+    alone = style.display and style.engine == PDFLATEX
+    macros = _ENGINES[style.engine] + _MACROS + (_DISPLAY if alone else _INLINE)
     macros += (_TOKEN_MACROS if marked else "") + ("" if trusted else _BAN)
     values = {
         "MARGIN": str(MARGIN_BP),
@@ -154,6 +167,7 @@ def document(
         "BANNED": _BANNED,
         "NONCE": nonce,
         "BOLD": r"\boldmath" if style.bold else "",
+        "STYLE": r"\displaystyle " if style.display else "",
     }
     macros = re.sub("@([A-Z]+)@", lambda match: values[match[1]], macros)
     return "\n".join([preamble(style), macros, r"\begin{document}", *body, r"\end{document}", ""])
@@ -279,28 +293,44 @@ def _counts_are_small(name: str, text: str, position: int) -> bool:
     return len(columns) <= _MAX_COLUMN_CHARACTERS
 
 
-_HARMLESS: dict[Style, dict[str, bool]] = {}
+# Unknown, a sign of TeX's, or one of unicode-math's.
+_HARMLESS_MEANING: Final = re.compile(r'\?|\\U?mathchar"|the character ')
+_SIGN_MEANING: Final = '\\mathchar"'
+_MEANINGS: dict[Style, dict[str, str]] = {}
 
 
 def _harmless_names(style: Style, names: set[str]) -> set[str]:
-    """Return the names that TeX does not know, or knows as a math symbol; it is asked once for each."""
-    known = _HARMLESS.setdefault(style.tex_part(), {})
+    """Return the names that TeX does not know, or knows as a math symbol.
+
+    unicode-math gives many signs by way of another name, so what is a sign with pdfLaTeX counts there too.
+    """
+    meanings = _meanings(style, names)
+    harmless = {name for name in names if _HARMLESS_MEANING.match(meanings[name])}
+    if style.engine != PDFLATEX and (rest := names - harmless):
+        plain = _meanings(PAPER, rest)
+        harmless |= {name for name in rest if plain[name].startswith(_SIGN_MEANING)}
+    return harmless
+
+
+def _meanings(style: Style, names: set[str]) -> dict[str, str]:
+    """Return what TeX takes names for, a question mark for what it does not know; it is asked once."""
+    known = _MEANINGS.setdefault(style.tex_part(), {})
     if new := sorted(names - known.keys()):
         questions = (
             rf"\immediate\write16{{i2l:name {name} \ifcsname {name}\endcsname"
             rf"\expandafter\meaning\csname {name}\endcsname\else ?\fi}}"
             for name in new
         )
-        said = run_pdflatex(document(style, questions), trusted=True, draft=True).said
+        said = run_tex(document(style, questions), trusted=True, engine=style.engine, draft=True).said
         answers = dict(re.findall(r"^i2l:name (\w+) (.*)$", said, re.MULTILINE))
-        known.update({name: answers.get(name, "").startswith(("?", '\\mathchar"')) for name in new})
-    return {name for name in names if known[name]}
+        known.update({name: answers.get(name, "") for name in new})
+    return known
 
 
 _EVENT: Final = r"^(?:NONCE:(begin|end|large) (\d{1,9})(?: (.*))?|! ?(.*))$"
 _UNKNOWN: Final = "Undefined control sequence."
 _COMMAND_AT_END: Final = re.compile(r"(\\[A-Za-z]+|\\.) ?$", re.MULTILINE)
-_START_CPU_S: Final = 10  # a hundred times what TeX takes to start
+_START_CPU_S: Final = {PDFLATEX: 10, LUALATEX: 60}  # a hundred times, and ten times, what TeX takes to start
 _FORMULAS_PER_CPU_S: Final = 500  # a thirtieth of what TeX does
 # Formulas that are run again when one of them ends a run: they take as long as TeX takes to start.
 _FORMULAS_PER_SCOUT: Final = 1000
@@ -354,6 +384,9 @@ def compile_formulas(
         batch.fail(key, TOO_LARGE, f"longer than {_MAX_CHARACTERS} characters")
     positions = find_wild([formulas[key] for key in sized], style, extra=MARK_COMMANDS if marked else ())
     wild = {sized[position] for position in positions}
+    if style.engine != PDFLATEX:
+        batch.refuse(wild)
+        wild = set()
     return batch.compile([key for key in sized if key not in wild], wild)
 
 
@@ -387,6 +420,11 @@ class _Batch:
         """Note why a formula was not drawn."""
         self.verdicts[key] = CompiledFormula(page=None, reason=reason, message=message)
 
+    def refuse(self, keys: Iterable[int]) -> None:
+        """Fail formulas that need a process of their own: one of LuaLaTeX could run any program of Lua."""
+        for key in keys:
+            self.fail(key, REFUSED, "LuaLaTeX sets only formulas that draw and do nothing else")
+
     def compile(self, tame: list[int], wild: set[int]) -> CompiledBatch:
         """Run all, find who raised errors, and run again without them until a run is clean."""
         outcome = self.run(tame)
@@ -396,7 +434,11 @@ class _Batch:
             culprits, more = self.scout(sorted(culprits, reverse=True))
             for key, (reason, message) in culprits.items():
                 self.fail(key, reason, message)
-            self.run_apart(sorted(wild | killers | more), wild)
+            apart = wild | killers | more
+            if self.style.engine == PDFLATEX:
+                self.run_apart(sorted(apart), wild)
+            else:
+                self.refuse(apart)
             good = sorted(key for key in {*tame, *wild} if key not in self.verdicts)
             outcome = self.run_until_clean(good)
         return self.finish(outcome.pdf)
@@ -465,9 +507,7 @@ class _Batch:
         lines = formula_lines(key, self.formulas[key], roomy=True)
         source = document(self.style, [lines], trusted=False, nonce=nonce)
         try:
-            result = run_pdflatex(
-                source, trusted=trusted, cpu_s=self.timeout_s, max_file_bytes=_ALONE_FILE_BYTES
-            )
+            result = run_tex(source, trusted=trusted, cpu_s=self.timeout_s, max_file_bytes=_ALONE_FILE_BYTES)
         except IsolationError as error:
             return self.fail(key, REFUSED, str(error))
         if result.timed_out:
@@ -493,12 +533,15 @@ class _Batch:
             for key in keys
         )
         num_characters = sum(len(self.formulas[key]) for key in keys)
-        result = run_pdflatex(
+        result = run_tex(
             document(self.style, body, marked=self.marked, nonce=nonce),
             trusted=True,
+            engine=self.style.engine,
             files=pictures,
             draft=draft,
-            cpu_s=_START_CPU_S + len(keys) // _FORMULAS_PER_CPU_S + num_characters // _CHARACTERS_PER_CPU_S,
+            cpu_s=_START_CPU_S[self.style.engine]
+            + len(keys) // _FORMULAS_PER_CPU_S
+            + num_characters // _CHARACTERS_PER_CPU_S,
             max_file_bytes=_FILE_BYTES
             + _FILE_BYTES_PER_CHARACTER * num_characters
             + 2 * sum(map(len, pictures.values())),
@@ -560,10 +603,24 @@ def _with_command(message: str, rest: str) -> str:
     return message
 
 
+def check_font(font: str) -> None:
+    """Draw a letter in a font set; of OpenType fonts only the files are looked for, which takes less time.
+
+    Raises:
+        TexError: if what it needs is not installed.
+    """
+    style = Style(font=font)
+    if style.engine == PDFLATEX:
+        compile_formulas(["x"], style=style)
+    elif missing := missing_files(["luaotfload.sty", "unicode-math.sty", *UNICODE_FONT_FILES]):
+        raise TexError(_template_message(f"File `{missing[0]}' not found"))
+
+
 def _template_message(message: str) -> str:
     if missing := re.search(r"File `([^']+)' not found", message):
         return (
             f"This style needs the TeX file {missing[1]}. On Debian or Ubuntu: apt-get install"
             " texlive-latex-extra texlive-fonts-recommended texlive-fonts-extra texlive-plain-generic"
+            " texlive-luatex fonts-texgyre-math fonts-oflb-asana-math"
         )
     return f"The TeX template does not compile: {message}"

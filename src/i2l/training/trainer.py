@@ -414,9 +414,10 @@ class Trainer:
                 torch.cuda.set_rng_state(random["cuda"], self._processes.device)
 
     def start_from(self, checkpoint: Checkpoint) -> None:
-        """Begin a new run with the weights of a checkpoint of the same network.
+        """Begin a new run with the weights of a checkpoint of the same network, or of a smaller one.
 
-        Where the vocabulary has grown since, tokens that are new begin as they would in a new network.
+        Where the vocabulary has grown since, tokens that are new begin as they would in a new network. Layers
+        that the checkpoint lacks begin so that they change nothing, where the network knows how.
 
         Raises:
             CheckpointError: if it is one of another network.
@@ -426,6 +427,7 @@ class Trainer:
             name: _with_more_rows(weight, own.get(name), num_rows=len(checkpoint.vocabulary))
             for name, weight in checkpoint.load_weights().items()
         }
+        weights |= self.model.idle_weights(own.keys() - weights.keys())
         try:
             self.model.load_state_dict(weights)
         except RuntimeError as error:

@@ -465,6 +465,14 @@ class Pinpoint(Network):
             state_shape={3: Dim("steps")},
         )
 
+    def idle_weights(self, names: Iterable[str]) -> dict[str, Tensor]:
+        """Let blocks of the encoder look as new ones do, and add nothing of it yet."""
+        own = self.state_dict()
+        blocks = {name: own[name] for name in names if name.startswith("encoder.stages.")}
+        return {
+            name: torch.zeros_like(weight) if ".mix." in name else weight for name, weight in blocks.items()
+        }
+
     def regularized_parameters(self) -> list[nn.Parameter]:
         """All matrices and kernels; no bias, no gain of a normalisation, no embedding."""
         return [
