@@ -154,5 +154,9 @@ def test_the_commands_print_parts_and_displays(tmp_path):
     assert {token for formula in signs for token in formula.split()} == set("abc+=")
     assert "choose one" in refused("--letters", "--school")
     assert "--vocabulary" in refused("--signs")
+    Vocabulary.from_formula_tokens(["{", "}"]).save(tmp_path / "vocab.json")
+    for kind in ("--signs", "--school"):
+        arguments = ["compose", kind, "--vocabulary", str(tmp_path / "vocab.json"), str(tmp_path / "a.txt")]
+        assert isinstance(CliRunner().invoke(app, arguments).exception, I2LError)
     (tmp_path / "a.txt").write_text("\\frac{\n")
     assert isinstance(CliRunner().invoke(app, ["compose", str(tmp_path / "a.txt")]).exception, I2LError)

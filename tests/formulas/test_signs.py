@@ -1,5 +1,6 @@
 """Formulas that show the signs of a vocabulary: every sign in each round, canonical, and TeX draws them."""
 
+import re
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -12,7 +13,7 @@ from i2l.formulas.signs import SignComposer, can_be_shown, fragment
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.rendering.render import render_formulas
 
-FORMULAS = [r"a + b \leq c _ { 1 }", r"\hat { x } = \mathbf { X } y", r"\sum _ { i } x _ { i } \to 2"]
+FORMULAS = [r"a + b \leq c _ { 1 }", r"\hat { x } = \mathbf { X } \mathbf y", r"\sum _ { i } x _ { i } \to 2"]
 VOCABULARY = Vocabulary.load(Path(i2l.__file__).parent / "models" / "pinpoint" / "vocab.json").tokens
 
 
@@ -58,6 +59,10 @@ def test_accents_and_alphabets_have_many_letters_and_operators_limits():
     for token in (r"\ddot", r"\mathfrak", r"\mathscr"):
         parts = {composer.part(token) for _ in range(200)}
         assert len(parts) > 20
+    composer = SignComposer(VOCABULARY, FORMULAS, seed=3)
+    scripted = {formula for _ in range(20) for formula in composer.showing(r"\mathscr")}
+    assert r"\hat { x } = \mathscr { X } \mathbf y" in scripted
+    assert not any(re.search(r"\\mathscr (\{ )?[a-z]", formula) for formula in scripted)
     operators = {composer.part(r"\bigsqcup") for _ in range(50)}
     assert r"\bigsqcup" in operators
     assert any("_" in part and "^" in part for part in operators)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from i2l.formats.convert import OutputFormat
 
 
+_MOST_UNFIT = 10_000  # composed formulas in a row, before `i2l compose` gives up
+
+
 def normalize(
     files: Annotated[
         list[Path] | None,
@@ -188,9 +191,12 @@ def compose(
                 continue
     if not formulas:
         raise I2LError("There are no formulas to compose displays from.")
-    left = count
+    left, unfit = count, 0
     if signs:
-        displays = SignComposer(known or (), formulas, seed=seed).formulas()
+        try:
+            displays = SignComposer(known or (), formulas, seed=seed).formulas()
+        except ValueError as error:
+            raise I2LError(f"There is nothing to show: {error}.") from error
     elif school:
         displays = SchoolComposer(formulas, seed=seed).formulas()
     else:
@@ -205,9 +211,15 @@ def compose(
             known is None or known.issuperset(canonical.formula.split())
         ):
             sys.stdout.write(canonical.formula + "\n")
-            left -= 1
+            left, unfit = left - 1, 0
+        else:
+            unfit += 1
         if not left:
             return
+        if unfit == _MOST_UNFIT:
+            raise I2LError(
+                f"The last {unfit} had other tokens or too many: see --vocabulary and --max-tokens."
+            )
 
 
 def read_formats(names: str, out: Path | None) -> "list[OutputFormat]":

@@ -90,7 +90,7 @@ _LETTER_LIKE: Final = ("greek", "letter", "dots")
 _NAMED: Final = (r"\operatorname", r"\operatorname*")
 _MAX_TOKENS: Final = 24  # of a real formula in which a sign takes another's place
 _ATTEMPTS: Final = 20
-# Accents are put on capitals of these alphabets only, which have no other letters.
+# Alphabets of capitals only.
 _OF_CAPITALS: Final = (r"\mathbb", r"\mathcal", r"\mathscr")
 
 
@@ -176,7 +176,7 @@ class SignComposer:
         chance, kind = self.chance, _class_of(token)
         if kind in self.places and chance.random() < 0.25:
             tokens, place = chance.choice(self.places[kind])
-            if token not in _OF_CAPITALS or (tokens[place + 2].isupper() and tokens[place + 3] == "}"):
+            if kind != "alphabet" or _fits(token, tokens[place + 1 : place + 4]):
                 return " ".join([*tokens[:place], token, *tokens[place + 1 :]])
         part = self.part(token)
         command = COMMANDS.get(token)
@@ -411,6 +411,16 @@ def _class_of(token: str) -> str:
     if command.kind in ("binary", "operator", "alphabet", "long-arrow", "binomial"):
         return command.kind
     return ""
+
+
+def _fits(alphabet: str, argument: Sequence[str]) -> bool:
+    """Tell whether an alphabet may take the place of another before these tokens."""
+    if len(argument) < 3 or argument[0] != "{":
+        return False
+    single = argument[2] == "}"  # which is italic anyway
+    return (
+        single and argument[1].isupper() if alphabet in _OF_CAPITALS else alphabet != r"\mathit" or not single
+    )
 
 
 def _alone(composer: SignComposer, part: str) -> str:
