@@ -11,8 +11,9 @@ from benchmarks.wild.calibration import measure_calibration
 from benchmarks.wild.canonical import compare_pages, set_pages
 from benchmarks.wild.displays import count_rows, read_displays
 from benchmarks.wild.judging import Judged, Sample, balanced, judge_texts, mean_interval, rows, wilson
-from benchmarks.wild.tokens import CONTEXTS, drawing_tokens, fragment
+from benchmarks.wild.tokens import CONTEXTS
 from i2l.formulas.normalize import normalize_formula
+from i2l.formulas.signs import drawing_tokens, fragment
 
 
 def test_any_first_part_of_the_samples_is_balanced():

@@ -11,6 +11,7 @@ from i2l.errors import I2LError
 from i2l.formulas import commands
 from i2l.formulas.compose import Composer, common_parts
 from i2l.formulas.normalize import normalize_formula
+from i2l.formulas.school import SchoolComposer
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.rendering.render import render_formulas
 from tests.kept import assert_text_kept
@@ -128,6 +129,11 @@ def test_the_commands_print_parts_and_displays(tmp_path):
         assert result.exit_code == 0, result.output
         return result.output.splitlines()
 
+    def refused(*options):
+        result = CliRunner().invoke(app, ["compose", *options, str(tmp_path / "a.txt")])
+        assert result.exit_code == 2
+        return " ".join(result.output.split())
+
     parts = told("parts", "--min-count", "1", "--max-tokens", "3")
     assert parts == list(common_parts(FORMULAS, max_tokens=3, min_count=1))
     known = told(
@@ -141,5 +147,16 @@ def test_the_commands_print_parts_and_displays(tmp_path):
     assert displays == list(islice((line for line in composed if len(line.split()) <= 60), 25))
     letters = told("compose", "--count", "1", "--letters")
     assert letters == [next(Composer(FORMULAS, seed=0).variants())]
+    school = told("compose", "--count", "20", "--school")
+    made = SchoolComposer(FORMULAS, seed=0).formulas()
+    assert school == [normalize_formula(formula).formula for formula in islice(made, 20)]
+    signs = told("compose", "--count", "10", "--signs", "--vocabulary", str(tmp_path / "vocab.json"))
+    assert {token for formula in signs for token in formula.split()} == set("abc+=")
+    assert "choose one" in refused("--letters", "--school")
+    assert "--vocabulary" in refused("--signs")
+    Vocabulary.from_formula_tokens(["{", "}"]).save(tmp_path / "vocab.json")
+    for kind in ("--signs", "--school"):
+        arguments = ["compose", kind, "--vocabulary", str(tmp_path / "vocab.json"), str(tmp_path / "a.txt")]
+        assert isinstance(CliRunner().invoke(app, arguments).exception, I2LError)
     (tmp_path / "a.txt").write_text("\\frac{\n")
     assert isinstance(CliRunner().invoke(app, ["compose", str(tmp_path / "a.txt")]).exception, I2LError)

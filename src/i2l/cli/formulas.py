@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from i2l.formats.convert import OutputFormat
 
 
+_MOST_UNFIT = 10_000  # composed formulas in a row, before `i2l compose` gives up
+
+
 def normalize(
     files: Annotated[
         list[Path] | None,
@@ -139,19 +142,46 @@ def compose(
     letters: Annotated[
         bool, typer.Option("--letters", help="Print the formulas alone, with other letters and digits.")
     ] = False,
+    school: Annotated[
+        bool,
+        typer.Option(
+            "--school", help="Print what schoolbooks have: column sums, systems, angles, units; and arrays."
+        ),
+    ] = False,
+    signs: Annotated[
+        bool,
+        typer.Option(
+            "--signs",
+            help="Print short formulas that show every sign of --vocabulary, each equally often.",
+        ),
+    ] = False,
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="A vocab.json: leave out what has other tokens, so that a model fits.")
+    ] = None,
 ) -> None:
     """Put displays of several lines together from single formulas, so that a model can learn to read them.
 
     Prints canonical tokens, one display a line: aligned equations, arrays, cases, matrices, words between
     formulas, and every sign of amssymb in real surroundings.
 
-    Example: `i2l compose formulas.txt --count 100000 > displays.txt`
+    Examples:
+
+        i2l compose formulas.txt --count 100000 > displays.txt
+
+        i2l compose formulas.txt --signs --vocabulary vocab.json > signs.txt
     """
-    from i2l.errors import I2LError
     from i2l.formulas.compose import Composer
     from i2l.formulas.lexer import FormulaError, decode_line, read_lines
     from i2l.formulas.normalize import normalize_formula
+    from i2l.formulas.school import SchoolComposer
+    from i2l.formulas.signs import SignComposer
+    from i2l.formulas.vocabulary import Vocabulary
 
+    if letters + school + signs > 1:
+        raise typer.BadParameter("choose one of --letters, --school and --signs.")
+    if signs and not vocabulary:
+        raise typer.BadParameter("--signs shows the signs of a vocabulary: name its file with --vocabulary.")
+    known = frozenset(Vocabulary.load(vocabulary).tokens) if vocabulary else None
     formulas = []
     for path in files or [Path("-")]:
         for line in read_lines(path):
@@ -161,18 +191,35 @@ def compose(
                 continue
     if not formulas:
         raise I2LError("There are no formulas to compose displays from.")
-    left = count
-    composer = Composer(formulas, seed=seed)
-    for display in composer.variants() if letters else composer.displays():
+    left, unfit = count, 0
+    if signs:
+        try:
+            displays = SignComposer(known or (), formulas, seed=seed).formulas()
+        except ValueError as error:
+            raise I2LError(f"There is nothing to show: {error}.") from error
+    elif school:
+        displays = SchoolComposer(formulas, seed=seed).formulas()
+    else:
+        composer = Composer(formulas, seed=seed)
+        displays = composer.variants() if letters else composer.displays()
+    for display in displays:
         try:
             canonical = normalize_formula(display)
         except FormulaError:  # a cut through the middle of something
             continue
-        if len(canonical.tokens) <= max_tokens:
+        if len(canonical.tokens) <= max_tokens and (
+            known is None or known.issuperset(canonical.formula.split())
+        ):
             sys.stdout.write(canonical.formula + "\n")
-            left -= 1
+            left, unfit = left - 1, 0
+        else:
+            unfit += 1
         if not left:
             return
+        if unfit == _MOST_UNFIT:
+            raise I2LError(
+                f"The last {unfit} had other tokens or too many: see --vocabulary and --max-tokens."
+            )
 
 
 def read_formats(names: str, out: Path | None) -> "list[OutputFormat]":

@@ -115,7 +115,7 @@ def _list(text: str) -> tuple[str, ...]:
     return tuple(" ".join(item.split()) for item in text.split(","))
 
 
-_WORDS: Final = _list(
+WORDS: Final = _list(
     """
     for all, for some, for every, if, if and only if, otherwise, and, or, where, with, such that, when,
     since, then, hence, so that, subject to, minimize, maximize, const, almost surely, as, by
@@ -232,7 +232,7 @@ class Composer:
 
     def words(self) -> str:
         """Draw words as they stand between formulas."""
-        letters = " ~ ".join(" ".join(word) for word in self.chance.choice(_WORDS).split())
+        letters = " ~ ".join(" ".join(word) for word in self.chance.choice(WORDS).split())
         return rf"\mathrm {{ ~ {letters} ~ }}"
 
     def condition(self) -> str:
@@ -259,9 +259,9 @@ class Composer:
         for number, formula in enumerate(self.neighbours(self.number_of_rows(), max_tokens=90 // columns)):
             cells = []
             for part in [formula, *self.neighbours(columns - 1, max_tokens=40)] if columns > 1 else [formula]:
-                left, right = _cut(part, RELATIONS)
+                left, right = cut(part, RELATIONS)
                 if not right:
-                    left, right = _cut(part, BINARIES)
+                    left, right = cut(part, BINARIES)
                 if number and chained and self.chance.random() < 0.9:
                     left = []
                 # the empty group keeps the distance that a relation has to what stands before it
@@ -290,7 +290,7 @@ class Composer:
         rows = []
         number = 1 if layout in ("l", "r", "rl") and self.chance.random() < 0.3 else self.number_of_rows(7)
         for formula in self.neighbours(number, max_tokens=70):
-            left, right = _cut(formula, RELATIONS)
+            left, right = cut(formula, RELATIONS)
             if len(layout) == 1 or not right:
                 cells = [" ".join(formula), *[""] * (len(layout) - 1)]
             elif len(layout) == 3:
@@ -308,7 +308,7 @@ class Composer:
 
     def cases(self) -> str:
         """Write a function defined by cases."""
-        head = " ".join(_cut(self.neighbours(1, max_tokens=40)[0], RELATIONS)[0]) or "f ( x )"
+        head = " ".join(cut(self.neighbours(1, max_tokens=40)[0], RELATIONS)[0]) or "f ( x )"
         rows = [
             f"{' '.join(value)} {self.chance.choice([',', ''])} & {self.condition()}"
             for value in self.neighbours(self.number_of_rows(5), max_tokens=40)
@@ -353,7 +353,7 @@ class Composer:
         chance = self.chance
         pieces = []
         if chance.random() < 0.6:
-            head = _cut(self.neighbours(1, max_tokens=40)[0], RELATIONS)[0]
+            head = cut(self.neighbours(1, max_tokens=40)[0], RELATIONS)[0]
             pieces.append(f"{' '.join(head) or 'A'} =")
         for _ in range(chance.choice([1, 1, 2, 2, 3])):
             pieces.append(self.matrix())
@@ -423,7 +423,7 @@ class Composer:
                 out.append(chance.choice(commands.BINARIES))
             elif token in _COMMON_OPERATORS:
                 out.append(chance.choice(commands.OPERATORS))
-            elif token in _GREEK or (len(token) == 1 and token.isalpha() and _is_free(tokens, place)):
+            elif token in _GREEK or (len(token) == 1 and token.isalpha() and is_free(tokens, place)):
                 out.append(self._rare_letter(token))
             else:
                 out.append(token)
@@ -485,7 +485,7 @@ def _depths(tokens: Tokens) -> Iterator[tuple[int, str, int]]:
             depth += 1
 
 
-def _cut(tokens: Tokens, at: frozenset[str]) -> tuple[list[str], list[str]]:
+def cut(tokens: Tokens, at: frozenset[str]) -> tuple[list[str], list[str]]:
     """Cut a formula before its first relation outside all braces; the second part is empty if it has none."""
     for place, token, depth in _depths(tokens):
         if depth == 0 and token in at:
@@ -506,7 +506,7 @@ def _pieces(tokens: Tokens) -> list[list[str]]:
     return [piece for piece in pieces if piece and piece[0] not in ("^", "_", "}", ")")]
 
 
-def _is_free(tokens: Tokens, place: int) -> bool:
+def is_free(tokens: Tokens, place: int) -> bool:
     r"""Tell whether a letter stands by itself, not in a word such as `\mathrm { m a x }` or a layout."""
     around = (*tokens[max(place - 1, 0) : place], *tokens[place + 1 : place + 2])
     return not any(token.isalpha() and len(token) == 1 for token in around) and not (
