@@ -268,8 +268,8 @@ def _quiet() -> Iterator[None]:
 
 
 # Root mean square of the difference over that of what is compared, logits taken from their mean.
-# On the presets with random weights: float32 5e-6, float16 4e-4, int8 2e-2, int4 1e-1. The model in the box, whose
-# attention is a peak that noise may move to the next cell, has 1e-1 in int8, of its attention.
+# On the presets with random weights: float32 5e-6, float16 4e-4, int8 2e-2, int4 1e-1. The model in the box,
+# whose attention is a peak that noise may move to the next cell, has 1e-1 in int8, of its attention.
 TOLERANCES: Final = {"float32": 1e-4, "float16": 1e-2, "int8": 2e-1, "int4": 3e-1}
 PARITY_STEPS = 6
 PARITY_SIZES_PX = ((20, 30), (60, 400), (128, 1088))  # height and width of the ink; cut to the canvas

@@ -353,8 +353,8 @@ _MATH_PACKAGES: Final = (
     r"\usepackage{amsmath}\let\itlover\overbrace \let\itlunder\underbrace"
     r"\usepackage{mathtools,cancel}\let\overbrace\itlover \let\underbrace\itlunder"
 )
-# Fonts are named by their files, so that no list of the machine's fonts is made. What such fonts cannot show is
-# left without a meaning: they have one script alphabet, which is the calligraphic one, and no bold signs.
+# Fonts are named by their files, so that no list of the machine's fonts is made. What such fonts cannot show
+# is left without a meaning: they have one script alphabet, the calligraphic one, and no bold signs.
 _UNICODE_PACKAGES: Final = (
     r"\usepackage{unicode-math}\setmathfont{@SIGNS@.otf}"
     r"\AtBeginDocument{\let\mathscr\undefined\let\boldsymbol\undefined\let\pmb\undefined}"
