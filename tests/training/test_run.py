@@ -255,6 +255,31 @@ def test_a_new_run_may_have_a_larger_vocabulary(tmp_path, dataset, model):
         assert torch.equal(after[name][: len(weight)] if name in longer else after[name], weight)
 
 
+def test_a_new_run_may_have_more_blocks(tmp_path, dataset):
+    depths = SMALL_TRANSFORMER["depths"]
+    train(dataset, out=tmp_path / "first", config=small_config(SMALL_TRANSFORMER, max_steps=2))
+    larger = {**SMALL_TRANSFORMER, "depths": (*depths[:-1], depths[-1] + 2)}
+    still = small_config(larger, max_steps=1, learning_rate=0.0)
+    train(dataset, out=tmp_path / "second", config=still, options=TrainOptions(start_from=tmp_path / "first"))
+    (first, _), (second, _) = (load_network(tmp_path / name) for name in ("first", "second"))
+    pixels = torch.randint(0, 256, (2, *first.config.canvas_shape), dtype=torch.uint8)
+    token_ids, lengths = torch.randint(2, first.vocab_size, (2, 5)), torch.tensor([5, 5])
+    before, after = (network.eval()(pixels, token_ids, lengths).logits for network in (first, second))
+    assert len(second.state_dict()) > len(first.state_dict())
+    assert torch.allclose(before, after, atol=1e-6)
+    block = second.encoder.stages[-1][-1]
+    assert block.look.weight.any()
+    assert not block.mix.weight.any(), "it looks, but adds nothing yet"
+    # a smaller one cannot begin with the weights of a larger one
+    with pytest.raises(CheckpointError, match="another network"):
+        train(
+            dataset,
+            out=tmp_path / "third",
+            config=small_config(SMALL_TRANSFORMER, max_steps=1),
+            options=TrainOptions(start_from=tmp_path / "second"),
+        )
+
+
 class Grown:
     """A dataset with another vocabulary."""
 

@@ -46,9 +46,9 @@ class Recipe:
     max_tokens: int
     max_width_px: int
     max_height_px: int
-    # "paper" draws all in one style; "world" draws each sample's own style from the seed, and so do "unicode",
-    # in OpenType fonts, and "photo", three of four as a phone would photograph it; "hand" writes formulas
-    # with the symbols of inks
+    # "paper" draws all in one style; "world" draws a style for each sample from the seed; so do "unicode", in
+    # OpenType fonts, and "photo", three of four as a phone would photograph it; "hand" writes formulas with
+    # the symbols of inks
     styles: str
     # shares of a seeded split; unused where the splits are given
     val_fraction: float
