@@ -52,6 +52,17 @@ def test_errors_cost_no_neighbour_and_change_none():
         assert np.array_equal(result.pixels, undisturbed.pixels)
 
 
+@pytest.mark.parametrize("display", [True, False])
+def test_more_errors_than_tex_bears_in_a_paragraph(monkeypatch, display):
+    runs = []
+    monkeypatch.setattr(
+        tex, "run_tex", lambda *given, **named: runs.append(named) or sandbox.run_tex(*given, **named)
+    )
+    batch = compile_formulas([r"\nosuch", "x"] * 120, style=Style(display=display))
+    assert [one.page is not None for one in batch.formulas] == [False, True] * 120
+    assert len(runs) <= 4, "one with everything, one without what failed, and the questions before"
+
+
 def test_a_page_is_the_same_alone_and_in_company():
     formulas = [random_formula(seed) for seed in range(3)]
     for formula, together in zip(formulas, render_formulas(formulas), strict=True):

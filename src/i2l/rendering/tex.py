@@ -106,7 +106,9 @@ _DISPLAY: Final = r"""
 """
 _INLINE: Final = r"""
 \def\itlopen{\setbox\itlbox\hbox\bgroup@BOLD@$@STYLE@}
-\def\itlend{$\egroup\gdef\itlrest{-1}\itlship}
+\def\itlend{$\egroup\gdef\itlrest{-1}%
+  \setbox\itlouter\vbox{\noindent\par}% TeX gives up after a hundred errors, counted to the end of a paragraph
+  \itlship}
 """
 MARK_COMMANDS: Final = ("itltoken", "vrule")  # in the formulas that `i2l.rendering.boxes` writes
 # Tells in the page which token the ink after it belongs to. bm looks at every token of its argument, which
