@@ -124,15 +124,13 @@ def render(
         Path | None, typer.Option("--formulas", help="A file with one formula a line, plain, .xz or .gz.")
     ] = None,
     style: Annotated[
-        Literal["paper", "world", "photo"],
+        Literal["paper", "world", "unicode", "photo"],
         typer.Option(
-            help="`paper`: 12 pt, 200 dpi, cropped; `world`: fonts, sizes and damage by seed; `photo`: "
-            "photographed, by seed."
+            help="`paper`: 12 pt, 200 dpi, cropped; `world`: fonts, sizes and damage by seed; `unicode`: the "
+            "same in OpenType fonts, by LuaLaTeX; `photo`: photographed, by seed."
         ),
     ] = "paper",
-    seed: Annotated[
-        int, typer.Option(help="Of the first formula's `world` or `photo` style; the next has the next.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(help="Of the first formula's style; the next has the next.")] = 0,
     dpi: Annotated[int | None, typer.Option(min=20, max=2400, help="Instead of the style's own.")] = None,
     boxes: Annotated[
         bool, typer.Option("--boxes", help="Enlarge the picture and outline every token on it.")
@@ -176,9 +174,10 @@ def render(
 def _style(name: str, seed: int, dpi: int | None) -> "Style":
     from dataclasses import replace
 
-    from i2l.rendering.styles import PAPER, photo_style, world_style
+    from i2l.rendering.styles import PAPER, photo_style, unicode_style, world_style
 
-    style = PAPER if name == "paper" else photo_style(seed) if name == "photo" else world_style(seed)
+    drawn = {"world": world_style, "unicode": unicode_style, "photo": photo_style}
+    style = drawn[name](seed) if name in drawn else PAPER
     return style if dpi is None else replace(style, dpi=dpi)
 
 
