@@ -44,6 +44,8 @@ _SEEN_PX: Final = (
     15.5,
 )  # small letters' heights
 _USUAL_PX: Final = (10.0, 11.0, 12.0, 13.0, 14.0)  # ... in most pictures that people bring
+_COARSE_PX: Final = 10.0  # where a page's own small letters are lower, it is not drawn larger than it is
+_COARSE_SHARE: Final = 0.12  # of the crops, at least, if there are such pages: screenshots are
 _SCALE_SPREAD: Final = 0.16  # of the logarithm of the scale
 _BEYOND: Final = 0.125  # of a crop that may lie beyond the page
 _JPEG_LUMINANCE: Final = (
@@ -113,6 +115,12 @@ def in_another_script(page: PackedPage, source: random.Random) -> PackedPage:
     return PackedPage(drawn, symbol_px)
 
 
+def _parted(symbols: Sequence[float]) -> tuple[list[int], list[int]]:
+    """Return the places of the coarse pages, and of the others."""
+    coarse = [index for index, symbol_px in enumerate(symbols) if symbol_px < _COARSE_PX]
+    return coarse, [index for index, symbol_px in enumerate(symbols) if symbol_px >= _COARSE_PX]
+
+
 class CropSource:
     """All pages on a device, and crops of them without end."""
 
@@ -145,7 +153,12 @@ class CropSource:
         self._smaller: dict[int, Tensor] = {}
         # A page is drawn from as often as it has crops, so that large ones are seen all over.
         areas = [size / symbol**2 for size, symbol in zip(sizes, self._symbols, strict=True)]
-        self._weights = [max(1.0, area * (symbol_px / crop_px) ** 2) for area in areas]
+        weights = [max(1.0, area * (symbol_px / crop_px) ** 2) for area in areas]
+        self._coarse, self._fine = (
+            (kind, [weights[index] for index in kind]) for kind in _parted(self._symbols)
+        )
+        share = sum(self._coarse[1]) / max(sum(weights), 1e-9)
+        self._coarse_share = max(share, _COARSE_SHARE) if 0 < share < 1 else share
 
     def draw(self, count: int) -> Crops:
         """Draw so many crops."""
@@ -154,8 +167,12 @@ class CropSource:
 
     def _draw_group(self, count: int) -> Crops:
         source = self._source
-        seen_px = source.choice(_USUAL_PX if source.random() < 0.5 else _SEEN_PX)
-        chosen = source.choices(range(len(self._shapes)), self._weights, k=count)
+        if source.random() < self._coarse_share:
+            chosen = source.choices(*self._coarse, k=count)
+            seen_px = source.choice([size for size in _SEEN_PX if size <= _COARSE_PX])
+        else:
+            chosen = source.choices(*self._fine, k=count)
+            seen_px = source.choice(_USUAL_PX if source.random() < 0.5 else _SEEN_PX)
         steps, origins = self._place(chosen)
         side = max(CELL_PX, round(self._crop_px * seen_px / self._symbol_px))
         fine = 2 if seen_px > 9 else 3

@@ -46,7 +46,7 @@ _STEM: Final = 16  # channels at a stride of 2
 _WIDTHS: Final = (48, 80, 144, 192)  # channels at strides of 4, 8, 16, 32
 _DEPTHS: Final = (2, 3, 5, 3)
 _REACHES: Final = (0, 0, 2, 3)  # of blocks that look around channel by channel; 0: all channels at once
-_CLASS_WEIGHTS: Final = (1.0, 2.0, 1.0, 1.5)  # nothing or text, inline, displayed, number: some are rare
+_CLASS_WEIGHTS: Final = (1.0, 1.3, 1.0, 1.5)  # nothing or text, inline, displayed, number: some are rare
 _EMPTY_WEIGHT: Final = 0.15  # of a cell with neither ink nor formula in the loss
 _MEMORY: Final = 0.999  # of the mean of networks
 _MAX_FAILURES: Final = 50  # steps in a row whose gradient is no number
@@ -267,7 +267,12 @@ def train(
     del held
     saved_at = said_at = time.monotonic()
     while (done := (time.monotonic() - started) / 60 / minutes) < 1:
-        trainer.learn(source.draw(batch), done)
+        try:
+            trainer.learn(source.draw(batch), done)
+        except torch.OutOfMemoryError:  # another process may have taken it meanwhile
+            batch = max(1, batch // 2)
+            print(f"The memory of the device is full; steps have {batch} crops from now on.", flush=True)
+            torch.cuda.empty_cache()
         now = time.monotonic()
         if now - said_at > _SAY_S:
             said_at = now
