@@ -782,10 +782,10 @@ def test_the_detector_learns_goes_on_and_is_exported(story, marked, tmp_path, ca
     write_pages(iter([marked] * 2), tmp_path / "pages", 2)
     assert pack_pages([tmp_path / "pages"], tmp_path / "packed") == 2
     options = {"batch": 1, "rate": 1e-3, "device": "cpu", "crop_px": 128}
-    train(tmp_path / "packed", tmp_path / "run", minutes=0.05, **options)
+    train(tmp_path / "packed", tmp_path / "run", minutes=0.02, **options)
     saved = torch.load(tmp_path / "run" / CHECKPOINT, weights_only=True)
     assert saved["step"] > 0
-    train(tmp_path / "packed", tmp_path / "run", minutes=0.05, **options)
+    train(tmp_path / "packed", tmp_path / "run", minutes=0.02, **options)
     later = torch.load(tmp_path / "run" / CHECKPOINT, weights_only=True)
     assert later["step"] > saved["step"]
     assert not torch.equal(later["network"]["head.weight"], saved["network"]["head.weight"])

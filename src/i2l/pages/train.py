@@ -177,6 +177,7 @@ class Trainer:
         self._mean = copy.deepcopy(self.network).eval()
         self._optimizer = torch.optim.AdamW(self.network.parameters(), lr=rate, weight_decay=1e-2)
         self.step, self._failures, self._loss = 0, 0, torch.zeros((), device=device)
+        self._last = self._loss, self._loss  # loss and length of the gradient of the step that was begun
         if all((run / name).is_file() for name in (CHECKPOINT, LATEST, OPTIMIZER)):
             saved, latest, optimizer = (
                 torch.load(run / name, map_location=device, weights_only=True)
@@ -187,12 +188,8 @@ class Trainer:
             self._optimizer.load_state_dict(optimizer)
             self.step = saved["step"]
 
-    def learn(self, crops: Crops, done: float) -> None:
-        """Make a step; a gradient that is no number is passed over.
-
-        Raises:
-            I2LError: if no gradient is a number any more.
-        """
+    def find_gradient(self, crops: Crops, done: float) -> None:
+        """Begin a step, of a run of which a share is done; the device may still be at it afterwards."""
         for group in self._optimizer.param_groups:
             group["lr"] = learning_rate(self._rate, self.step, done)
         with torch.autocast(torch.device(self._device).type, torch.bfloat16):  # half the time
@@ -200,7 +197,15 @@ class Trainer:
         loss = detector_loss(scores.float(), crops.region.long(), crops.owner.long())
         self._optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        norm = nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self._last = loss.detach(), nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+
+    def follow_gradient(self) -> None:
+        """End a step; a gradient that is no number is passed over, as of crops that happen to be empty.
+
+        Raises:
+            I2LError: if no gradient is a number any more.
+        """
+        loss, norm = self._last
         if not math.isfinite(norm.item()):
             self._failures += 1
             if self._failures > _MAX_FAILURES:
@@ -219,7 +224,7 @@ class Trainer:
                     value.lerp_(now[name], 1 - kept)
                 else:
                     value.copy_(now[name])
-            self._loss.lerp_(loss.detach(), max(0.02, 1 / self.step))
+            self._loss.lerp_(loss, max(0.02, 1 / self.step))
 
     @property
     def loss(self) -> float:
@@ -254,7 +259,8 @@ def train(
 ) -> None:
     """Train for a time, which unpacking the pages is part of, and save the network every few minutes.
 
-    An earlier run is gone on with. The rate of learning falls to nothing at the end of the time.
+    An earlier run is gone on with. The rate of learning falls to nothing at the end of the time. One step
+    is made in any case.
     """
     started = time.monotonic()
     run.mkdir(parents=True, exist_ok=True)
@@ -266,13 +272,17 @@ def train(
     source = CropSource(held, crop_px=crop_px, symbol_px=SYMBOL_PX, device=device, seed=seed + trainer.step)
     del held
     saved_at = said_at = time.monotonic()
-    while (done := (time.monotonic() - started) / 60 / minutes) < 1:
+    crops, first = source.draw(batch), trainer.step
+    while (done := (time.monotonic() - started) / 60 / minutes) < 1 or trainer.step == first:
         try:
-            trainer.learn(source.draw(batch), done)
+            trainer.find_gradient(crops, min(done, 1.0))
+            crops = source.draw(batch)  # is asked for before the device has found the gradient
+            trainer.follow_gradient()
         except torch.OutOfMemoryError:  # another process may have taken it meanwhile
             batch = max(1, batch // 2)
             print(f"The memory of the device is full; steps have {batch} crops from now on.", flush=True)
             torch.cuda.empty_cache()
+            crops = Crops(*(part[:batch] for part in crops))
         now = time.monotonic()
         if now - said_at > _SAY_S:
             said_at = now
