@@ -122,6 +122,15 @@ def test_processes_unpack_the_same_pages_as_one(packed):
         np.testing.assert_array_equal(one.pixels, other.pixels)
 
 
+def test_pages_are_unpacked_where_no_process_can_be_started(packed, monkeypatch, capsys):
+    def refuse(*_):
+        raise PermissionError("no")
+
+    monkeypatch.setattr("i2l.pages.crops.ProcessPoolExecutor", refuse)
+    assert len(load_pages(list_packed(packed), workers=2)) >= 5
+    assert "unpacked by this one" in capsys.readouterr().out
+
+
 def test_another_script_leaves_formulas_and_regions(packed):
     page = next(unpack_pages(list_packed(packed)[0]))
     drawn = in_another_script(page, random.Random(1))

@@ -788,6 +788,7 @@ def test_the_detector_learns_goes_on_and_is_exported(story, marked, tmp_path, ca
     train(tmp_path / "packed", tmp_path / "run", minutes=0.02, **options)
     later = torch.load(tmp_path / "run" / CHECKPOINT, weights_only=True)
     assert later["step"] > saved["step"]
+    assert later["minutes"] > saved["minutes"] > 0
     assert not torch.equal(later["network"]["head.weight"], saved["network"]["head.weight"])
     assert all(path.stat().st_size < 15 << 20 for path in (tmp_path / "run").iterdir())
     export(tmp_path / "run", tmp_path / "model")

@@ -9,6 +9,7 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -66,10 +67,13 @@ class Crops(NamedTuple):
 def load_pages(files: Sequence[Path], *, workers: int, seed: int = 0) -> list[PackedPage]:
     """Unpack pages by several processes, and some of them once more in another script."""
     tasks = [(path, seed + number) for number, path in enumerate(files)]
-    if workers < 2:
-        return [page for task in tasks for page in _load(task)]
-    with ProcessPoolExecutor(min(workers, len(tasks)), get_context("fork")) as pool:
-        return [page for pages in pool.map(_load, tasks) for page in pages]
+    if workers > 1:
+        try:
+            with ProcessPoolExecutor(min(workers, len(tasks)), get_context("fork")) as pool:
+                return [page for pages in pool.map(_load, tasks) for page in pages]
+        except (OSError, BrokenProcessPool) as error:
+            print(f"No processes can be started ({error}); the pages are unpacked by this one.", flush=True)
+    return [page for task in tasks for page in _load(task)]
 
 
 def _load(task: tuple[Path, int]) -> list[PackedPage]:

@@ -176,7 +176,8 @@ class Trainer:
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._mean = copy.deepcopy(self.network).eval()
         self._optimizer = torch.optim.AdamW(self.network.parameters(), lr=rate, weight_decay=1e-2)
-        self.step, self._failures, self._loss = 0, 0, torch.zeros((), device=device)
+        self.step, self.minutes = 0, 0.0  # of all calls so far
+        self._failures, self._loss = 0, torch.zeros((), device=device)
         self._last = self._loss, self._loss  # loss and length of the gradient of the step that was begun
         if all((run / name).is_file() for name in (CHECKPOINT, LATEST, OPTIMIZER)):
             saved, latest, optimizer = (
@@ -186,7 +187,7 @@ class Trainer:
             self._mean.load_state_dict(saved["network"])
             self.network.load_state_dict(latest)
             self._optimizer.load_state_dict(optimizer)
-            self.step = saved["step"]
+            self.step, self.minutes = saved["step"], saved["minutes"]
 
     def find_gradient(self, crops: Crops, done: float) -> None:
         """Begin a step, of a run of which a share is done; the device may still be at it afterwards."""
@@ -238,7 +239,12 @@ class Trainer:
         saved: dict[str, Any] = {
             LATEST: latest,
             OPTIMIZER: self._optimizer.state_dict(),
-            CHECKPOINT: {"network": mean, "step": self.step, SYMBOL_KEY: SYMBOL_PX},
+            CHECKPOINT: {
+                "network": mean,
+                "step": self.step,
+                "minutes": self.minutes,
+                SYMBOL_KEY: SYMBOL_PX,
+            },
         }
         for name, values in saved.items():
             with atomic_write(self._run / name, "wb") as file:
@@ -256,11 +262,12 @@ def train(
     workers: int = 0,
     seed: int = 0,
     crop_px: int = CROP_PX,
+    whole_minutes: float | None = None,
 ) -> None:
     """Train for a time, which unpacking the pages is part of, and save the network every few minutes.
 
-    An earlier run is gone on with. The rate of learning falls to nothing at the end of the time. One step
-    is made in any case.
+    An earlier run is gone on with. The rate of learning falls to nothing at the end of the time, or of
+    `whole_minutes` where that is the time of several calls together. One step is made in any case.
     """
     started = time.monotonic()
     run.mkdir(parents=True, exist_ok=True)
@@ -272,8 +279,10 @@ def train(
     source = CropSource(held, crop_px=crop_px, symbol_px=SYMBOL_PX, device=device, seed=seed + trainer.step)
     del held
     saved_at = said_at = time.monotonic()
-    crops, first = source.draw(batch), trainer.step
-    while (done := (time.monotonic() - started) / 60 / minutes) < 1 or trainer.step == first:
+    crops, first, before = source.draw(batch), trainer.step, trainer.minutes
+    while (spent := (time.monotonic() - started) / 60) < minutes or trainer.step == first:
+        trainer.minutes = before + spent
+        done = spent / minutes if whole_minutes is None else trainer.minutes / whole_minutes
         try:
             trainer.find_gradient(crops, min(done, 1.0))
             crops = source.draw(batch)  # is asked for before the device has found the gradient
@@ -286,8 +295,8 @@ def train(
         now = time.monotonic()
         if now - said_at > _SAY_S:
             said_at = now
-            spent = f"{(now - started) / 60:.1f} of {minutes:g} min"
-            print(f"step {trainer.step}  loss {trainer.loss:.4f}  {spent}", flush=True)
+            time_of = f"{spent:.1f} of {minutes:g} min"
+            print(f"step {trainer.step}  loss {trainer.loss:.4f}  {time_of}", flush=True)
         if now - saved_at > _SAVE_S:
             saved_at = now
             trainer.save()
@@ -368,6 +377,9 @@ def main() -> None:
     training.add_argument("pages", type=Path, help="folder of the packed pages")
     training.add_argument("--into", type=Path, required=True, help="folder of the run")
     training.add_argument("--minutes", type=float, default=60, help="how long")
+    training.add_argument(
+        "--whole", type=float, help="minutes of this call and all others that go on with it"
+    )
     training.add_argument("--batch", type=int, default=4, help="crops of a step")
     training.add_argument("--rate", type=float, default=3e-3, help="of learning")
     training.add_argument("--device", default="cpu")
@@ -405,6 +417,7 @@ def main() -> None:
             device=options.device,
             workers=options.workers,
             seed=options.seed,
+            whole_minutes=options.whole,
         )
     else:
         export(options.run, options.into)
