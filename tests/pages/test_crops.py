@@ -201,11 +201,15 @@ def test_a_crop_follows_the_page(packed, monkeypatch):
     monkeypatch.setattr("i2l.pages.crops._UNTOUCHED_SHARE", 1.0)
     source = crop_source(packed, crop_px=64)
     page = load_pages(list_packed(packed), workers=0)[0].pixels
-    steps, middles = torch.tensor([[[64.0, 0.0], [0.0, 64.0]]]), torch.tensor([[100.0, 90.0]])
-    seen = source._look([0], steps, middles, 64)[0].numpy()
+    places = source._place([0])._replace(
+        steps=torch.tensor([[[64.0, 0.0], [0.0, 64.0]]]), middles=torch.tensor([[100.0, 90.0]])
+    )
+    seen = source._look(places, 64)[0].numpy()
     np.testing.assert_array_equal(seen, page[58:122, 68:132])
-    outside = source._look([0], steps, torch.tensor([[-90.0, 90.0]]), 64)
+    outside = source._look(places._replace(middles=torch.tensor([[-90.0, 90.0]])), 64)
     assert not outside.any(), "beyond the page is paper"
+    turned = source._look(places._replace(steps=torch.tensor([[[0.0, 64.0], [-64.0, 0.0]]])), 64)[0].numpy()
+    np.testing.assert_array_equal(np.rot90(turned, -1), seen)
 
 
 def test_formulas_of_others_come_from_lists(tmp_path):

@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
@@ -62,6 +62,21 @@ class Crops(NamedTuple):
     ink: Tensor  # (N, 1, H, W), from 0 to 1
     region: Tensor  # (N, H/2, W/2)
     owner: Tensor  # (N, H/2, W/2): 0 text, else the kind from 1; NO_INK where there is none
+
+
+class _Places(NamedTuple):
+    """Where crops lie: each on a page, whose pixels start somewhere, with two sides and a middle on it."""
+
+    starts: Tensor  # (N,)
+    heights: Tensor  # (N,)
+    widths: Tensor  # (N,)
+    steps: Tensor  # (N, 2, 2): what lies across the crop, and down it, as columns and rows of the page
+    middles: Tensor  # (N, 2): column and row
+
+
+def put(values: Sequence[Any], device: str) -> Tensor:
+    """Bring numbers to a device without waiting for what it is at."""
+    return torch.tensor(values).to(device, non_blocking=True)
 
 
 def load_pages(files: Sequence[Path], *, workers: int, seed: int = 0) -> list[PackedPage]:
@@ -177,12 +192,12 @@ class CropSource:
         else:
             chosen = source.choices(*self._fine, k=count)
             seen_px = source.choice(_USUAL_PX if source.random() < 0.5 else _SEEN_PX)
-        steps, origins = self._place(chosen)
+        places = self._place(chosen)
         side = max(CELL_PX, round(self._crop_px * seen_px / self._symbol_px))
         fine = 2 if seen_px > 9 else 3
-        seen = self._look(chosen, steps, origins, side * fine)
+        seen = self._look(places, side * fine)
         ink = functional.avg_pool2d((seen & SHADES).float()[:, None] / SHADES, fine)
-        worn = torch.tensor([source.random() >= _UNTOUCHED_SHARE for _ in range(count)], device=self._device)
+        worn = put([source.random() >= _UNTOUCHED_SHARE for _ in range(count)], self._device)
         ink = torch.where(worn[:, None, None, None], self._wear(ink), ink)
         if side > self._crop_px:
             boxes = self._boxes(side)
@@ -192,8 +207,8 @@ class CropSource:
             ink = functional.interpolate(ink, size, mode="bilinear", align_corners=False)
         ink = ink.clamp(0, 1)
         cells = self._crop_px // CELL_PX
-        region = self._look(chosen, steps, origins, cells) >> REGION_SHIFT
-        return Crops(ink, region, self._owners(ink, self._look(chosen, steps, origins, 4 * cells)))
+        region = self._look(places, cells) >> REGION_SHIFT
+        return Crops(ink, region, self._owners(ink, self._look(places, 4 * cells)))
 
     def _boxes(self, side: int) -> Tensor:
         """Return what makes a row of pixels smaller as Pillow's box filter does: (crop, side)."""
@@ -205,8 +220,8 @@ class CropSource:
             self._smaller[side] = (weights / weights.sum(1, keepdim=True)).float().to(self._device)
         return self._smaller[side]
 
-    def _place(self, chosen: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Choose where crops lie: their two sides as steps on the page, (N, 2, 2), and their middles."""
+    def _place(self, chosen: Sequence[int]) -> _Places:
+        """Choose where crops of pages lie, how large they are, and how they are turned."""
         source = self._source
         steps, middles = [], []
         for index in chosen:
@@ -227,31 +242,24 @@ class CropSource:
                 slack = max(room / 2 - length * (0.5 - _BEYOND), _BEYOND * length)
                 middle.append(room / 2 + source.uniform(-slack, slack))
             middles.append(middle)
-        return (
-            torch.tensor(steps, dtype=torch.float32).to(self._device),
-            torch.tensor(middles, dtype=torch.float32).to(self._device),
-        )
+        about = put([[self._starts[index], *self._shapes[index]] for index in chosen], self._device)
+        starts, heights, widths = about.unbind(1)
+        return _Places(starts, heights, widths, put(steps, self._device), put(middles, self._device))
 
-    def _look(self, chosen: Sequence[int], steps: Tensor, middles: Tensor, side: int) -> Tensor:
+    def _look(self, places: _Places, side: int) -> Tensor:
         """Return the pixels of pages at the middles of a grid of cells: (N, side, side) bytes."""
-        device = self._device
-        places = (torch.arange(side, device=device) + 0.5) / side - 0.5
-        across, down = places[None, None, :], places[None, :, None]
-        x = (middles[:, 0, None, None] + steps[:, 0, 0, None, None] * across) + steps[
-            :, 1, 0, None, None
-        ] * down
-        y = (middles[:, 1, None, None] + steps[:, 0, 1, None, None] * across) + steps[
-            :, 1, 1, None, None
-        ] * down
-        heights, widths = (
-            torch.tensor([self._shapes[index][axis] for index in chosen]).to(device)[:, None, None]
-            for axis in (0, 1)
+        line = (torch.arange(side, device=self._device) + 0.5) / side - 0.5
+        across, down = line[None, None, :], line[None, :, None]
+        column, row = (
+            (middle[:, None, None] + step[:, 0, None, None] * across + step[:, 1, None, None] * down)
+            .floor()
+            .long()
+            for middle, step in zip(places.middles.T, places.steps.permute(2, 0, 1), strict=True)
         )
-        starts = torch.tensor([self._starts[index] for index in chosen]).to(device)[:, None, None]
-        column, row = x.floor().long(), y.floor().long()
+        heights, widths = places.heights[:, None, None], places.widths[:, None, None]
         inside = (column >= 0) & (column < widths) & (row >= 0) & (row < heights)
-        index = torch.where(inside, starts + row * widths + column, len(self._pixels) - 1)
-        return self._pixels[index]
+        index = places.starts[:, None, None] + row * widths + column
+        return self._pixels[torch.where(inside, index, len(self._pixels) - 1)]
 
     def _owners(self, ink: Tensor, fine: Tensor) -> Tensor:
         """Say for each cell with ink whose it is: that of the most ink in it, as the page has it."""
@@ -314,7 +322,7 @@ class CropSource:
         place = torch.arange(8, device=self._device, dtype=torch.float32)
         waves = torch.cos((2 * place[None] + 1) * place[:, None] * math.pi / 16) / 2
         waves[0] /= math.sqrt(2)
-        table = torch.tensor(_JPEG_LUMINANCE, device=self._device, dtype=torch.float32).reshape(8, 8) / 255
+        table = put(_JPEG_LUMINANCE, self._device).reshape(8, 8) / 255
         coarse = table * torch.exp(self._uniform(ink, math.log(0.2), math.log(2.0)))[..., None, None]
         blocks = padded.reshape(count, 1, rows // 8, 8, columns // 8, 8).transpose(3, 4)
         strengths = waves @ blocks @ waves.T

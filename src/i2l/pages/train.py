@@ -31,7 +31,7 @@ from torch.nn import functional
 from i2l.errors import I2LError
 from i2l.files import atomic_write, write_checksums
 from i2l.pages.corpus import TRAINING_CLASSES
-from i2l.pages.crops import NO_INK, Crops, CropSource, load_pages
+from i2l.pages.crops import NO_INK, Crops, CropSource, load_pages, put
 from i2l.pages.find import DETECTOR_FILE, MULTIPLE_PX, NUM_CLASSES, SYMBOL_KEY
 from i2l.pages.marked import make_pages, make_web_pages, write_pages
 from i2l.pages.packed import list_packed, pack_pages
@@ -154,7 +154,7 @@ def detector_loss(scores: Tensor, region: Tensor, owner: Tensor) -> Tensor:
     """Return the mean surprise of the two answers; empty paper counts little."""
     # (N, 8, H, W), (N, H, W), (N, H, W) --> ()
     by_cell = functional.cross_entropy(scores[:, :NUM_CLASSES], region, reduction="none")
-    rare = scores.new_tensor(_CLASS_WEIGHTS)
+    rare = put(_CLASS_WEIGHTS, str(scores.device))
     weight = torch.where((region > 0) | (owner != NO_INK), 1.0, _EMPTY_WEIGHT) * rare[region]
     regions = (by_cell * weight).sum() / weight.sum()
     owners = functional.cross_entropy(scores[:, NUM_CLASSES:], owner, rare, ignore_index=NO_INK)
@@ -175,6 +175,9 @@ class Trainer:
         self.network = DetectorNetwork().to(device)
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._mean = copy.deepcopy(self.network).eval()
+        self._pairs = list(
+            zip(self._mean.state_dict().values(), self.network.state_dict().values(), strict=True)
+        )
         self._optimizer = torch.optim.AdamW(self.network.parameters(), lr=rate, weight_decay=1e-2)
         self.step, self.minutes = 0, 0.0  # of all calls so far
         self._failures, self._loss = 0, torch.zeros((), device=device)
@@ -219,12 +222,11 @@ class Trainer:
         self.step += 1
         kept = min(_MEMORY, self.step / (self.step + 10))
         with torch.no_grad():
-            now = self.network.state_dict()
-            for name, value in self._mean.state_dict().items():
+            for value, now in self._pairs:
                 if value.is_floating_point():
-                    value.lerp_(now[name], 1 - kept)
+                    value.lerp_(now, 1 - kept)
                 else:
-                    value.copy_(now[name])
+                    value.copy_(now)
             self._loss.lerp_(loss, max(0.02, 1 / self.step))
 
     @property
