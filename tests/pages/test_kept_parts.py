@@ -13,9 +13,9 @@ from i2l.errors import I2LError
 from i2l.images.prepare import ImageTooLargeError
 from i2l.inference.reading import Reading
 from i2l.pages import document
-from i2l.pages.corpus import Part, Story, compose_document, draw_look, read_stories, vary_story
+from i2l.pages.corpus import Part, Story, compose_document, draw_look, read_stories
 from i2l.pages.document import PageFile, _Glyph
-from i2l.pages.find import DISPLAYED, INLINE, NUMBER, Found, FoundPage, PageInk, _Assembly
+from i2l.pages.find import DISPLAYED, NUMBER, Found, FoundPage, PageInk, _Assembly
 from i2l.pages.marked import compose_web_page
 from i2l.pages.reader import (
     PageReader,
@@ -28,8 +28,9 @@ from i2l.pages.reader import (
     homography,
     project,
 )
-from i2l.pages.train import CROP_PX, _cut, _degrade, _in_another_script, _owners, _regions, learning_rate
-from tests.kept import assert_kept, assert_text_kept, outline
+from i2l.pages.train import learning_rate
+from i2l.pages.variety import vary_story
+from tests.kept import assert_kept, assert_text_kept
 from tests.pages.test_pages import blank_pdf
 
 # What a page has, by how often: letters, words that are names, signs, pauses, brackets, accents, references.
@@ -237,49 +238,6 @@ def test_the_rate_of_learning_rises_and_falls():
     assert [round(learning_rate(2.0, 100, done), 6) for done in (0.25, 0.5, 0.9, 0.95, 1.0)] == [
         1.707107, 1.0, 0.048943, 0.04, 0.04,
     ]  # fmt: skip
-
-
-def page_of_words(source, side=420):
-    page = np.full((side, side), 255, np.uint8)
-    classes = np.zeros((side, side), np.uint8)
-    for top in range(20, side - 40, 44):
-        left = 10
-        while left < side - 120:
-            width, height = source.randrange(6, 90), source.choice([8, 14, 20, 90])
-            page[top : top + height, left : left + width : 2] = source.choice([0, 120, 200])
-            if source.random() < 0.3:
-                classes[top : top + height, left : left + width] = source.randrange(1, 4)
-            left += width + source.choice([3, 12, 20])
-    return page, classes
-
-
-def test_training_pages_are_drawn_as_they_were():
-    measured = {}
-    for seed in range(16):
-        source = random.Random(seed)
-        page, classes = page_of_words(source)
-        measured[f"worn {seed}"] = outline(_degrade(page, random.Random(seed)))
-        if seed < 4:
-            foreign = _in_another_script(page, classes, 12.0, random.Random(seed))
-            measured[f"another script {seed}"] = outline(foreign)
-            boxes = [
-                {"kind": kind, "box": [x, y, x + w, y + h], "baseline_px": y + h - 3}
-                for kind in (DISPLAYED, INLINE, NUMBER)
-                for x, y, w, h in [[source.randrange(10, 500) for _ in range(4)] for _ in range(5)]
-            ]
-            for turn in (0.0, 0.02):
-                regions = _regions(boxes, 20, 30, 0.8, turn)
-                measured[f"regions {seed} {turn}"] = [*np.bincount(regions.ravel()), *outline(regions)]
-            small, kinds = (_cut(part, 10, 20, CROP_PX, 0) for part in (255 - page, classes))
-            owners = _owners(small, kinds)
-            measured[f"owners {seed}"] = [*np.unique(owners, return_counts=True)[1], *outline(owners)]
-    assert_kept("training_pages", measured)
-
-
-def test_a_square_reaches_beyond_the_page():
-    page = np.arange(12, dtype=np.uint8).reshape(3, 4)
-    assert _cut(page, -1, -2, 4, 99).tolist() == [[99] * 4, [99] * 4, [99, 0, 1, 2], [99, 4, 5, 6]]
-    assert _cut(page, 2, 1, 3, 99).tolist() == [[6, 7, 99], [10, 11, 99], [99] * 3]
 
 
 SOURCE = r"""

@@ -273,6 +273,13 @@ def find_pieces(ink: InkMask) -> Boxes:
 
 def measure_pieces(ink: InkMask) -> tuple[Boxes, npt.NDArray[np.int64]]:
     """Return the box of each connected piece of ink, and how many pixels it has."""
+    runs, group = find_runs(ink)
+    amounts = np.bincount(group, weights=runs[:, 2] - runs[:, 0]).astype(np.int64)
+    return _enclose(runs, group), amounts
+
+
+def find_runs(ink: InkMask) -> tuple[Boxes, npt.NDArray[np.int64]]:
+    """Return the runs of ink, row by row, each as a box one pixel high, and the piece that each is of."""
     steps = np.diff(np.pad(ink.astype(np.int8), ((0, 0), (1, 1))), axis=1)
     rows, starts = np.nonzero(steps == 1)
     ends = np.nonzero(steps == -1)[1]
@@ -285,9 +292,7 @@ def measure_pieces(ink: InkMask) -> tuple[Boxes, npt.NDArray[np.int64]]:
     counts = np.maximum(last - first, 0)
     upper = np.repeat(np.arange(len(runs)), counts)
     lower = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
-    group = _connect(len(runs), upper, lower)
-    amounts = np.bincount(group, weights=ends - starts).astype(np.int64)
-    return _enclose(runs, group), amounts
+    return runs, _connect(len(runs), upper, lower)
 
 
 def _connect(

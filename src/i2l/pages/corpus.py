@@ -8,7 +8,7 @@ written as web pages of many looks. `i2l.pages.marked` makes pictures of both.
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +25,7 @@ from i2l.rendering.styles import FONTS
 TRAINING_CLASSES: Final = ("article", "article", "report", "book", "amsart", "amsbook", "scrartcl", "beamer")
 TEST_CLASSES: Final = ("article", "amsart", "memoir")  # the last one is never trained with
 
-_RUN_CHARACTERS: Final = 14_000  # of one document: about five pages
+RUN_CHARACTERS: Final = 14_000  # of one document: about five pages
 _MAX_FORMULA_CHARACTERS: Final = 900  # a longer display hardly ever fits a page
 _MIN_WORDS: Final = 150  # of a story
 _WORDS_PER_FORMULA: Final = 2.0
@@ -323,7 +323,7 @@ def compose_document(
     writer = _Writer(story, look, source)
     lines: list[str] = []
     size, number = 0, first
-    while number < len(story.parts) and size < _RUN_CHARACTERS:
+    while number < len(story.parts) and size < RUN_CHARACTERS:
         written = writer.write(story.parts[number])
         size += len(written)
         lines.append(written)
@@ -509,72 +509,6 @@ class _Writer:
             rf"\texttt{{{self._word()} = {self._word()}({place}) + {self._word()}[i]}}\\" for _ in range(4)
         ]
         return r"\begin{quote}" + "\n".join(lines) + r"\end{quote}" + "\n"
-
-
-_FIXED: Final = re.compile(  # letters in these are no letters of the formula
-    r"\\(?:begin|end|text\w*|mathrm|operatorname|mathcal|mathbb|mathfrak|mathscr|mathbf|bm|boldsymbol|mathsf"
-    r"|mathit|mathtt|hspace|vspace|phantom|rule|mbox|hbox|label|tag)\*?\s*(?:\{(?:[^{}]|\{[^{}]*\})*\}){1,2}"
-    r"|\\(?:hskip|kern|mskip|mkern)[^a-z]*[a-z]{2}|\\\\\[[^\]]*\]|\\[A-Za-z]+|\\.|[A-Za-z]"
-)
-_VECTORS: Final = (r"\mathbf{%s}",) * 4 + (r"\boldsymbol{%s}", r"\vec{%s}", r"\mathrm{%s}", r"\mathsf{%s}")
-_UNLIKE: Final = (  # a formula, though it may look like one
-    "(%d)", "(%d)", "(%d.%d)", "[%d]", "[%d]", "[%d, %d]", "%d.%d", "%d", "%d.%d%d", "Figure %d.%d,",
-    "page %d", "(%da)", "(ii)", "(a)", "1%d9%d", "%dD", "%dth", "I", "I", "A", "PPC,", "AIX", "ie.", "e.g.",
-    "(see %d)", "../../data/run%d.dat", r"\texttt{run -p -i %d}", r"\texttt{x[%d] = y}", "-p -e %d", "<li>",
-    "</em>.", "10%d\\%", "http://www.example.org/page%d.html", r"\emph{a priori}", r"\textit{et al.}",
-    r"\textbf{%d.}", "x-axis", "--", "(...)", r"\textit{e}", r"\textbf{a}", r"\textbf{note}", "ABC", "%d:%d",
-    "%d/%d", r"\textsc{ii}", "don't", "I've", "%d\\#",
-)  # fmt: skip
-_UNLIKE_SHARE: Final = 0.03  # of the words
-
-
-def part_of(story: Story, first: int) -> Story:
-    """Return the run of a story that a document has."""
-    size, last = 0, first
-    while last < len(story.parts) and size < 2 * _RUN_CHARACTERS:
-        size += len(story.parts[last].text)
-        last += 1
-    return replace(story, parts=story.parts[first:last])
-
-
-def _unlike(source: random.Random) -> str:
-    """Give something that stands in prose and is no formula."""
-    return re.sub("%d", lambda _: str(source.randint(1, 12)), source.choice(_UNLIKE))
-
-
-def vary_story(story: Story, source: random.Random) -> Story:
-    """Make a story differ from its author's habits, which a few authors would else teach the detector.
-
-    Some letters of its formulas become vectors, bold or with a hat; references, numbers, bits of code
-    and abbreviations come between its words; and displays follow each other without words between them.
-    """
-    formulas = story.formulas
-    if source.random() < 0.5:
-        letters = [one for _, latex in formulas for one in _FIXED.findall(latex) if len(one) == 1]
-        chosen = set(source.sample(letters, min(len(letters), source.randint(2, 12))))
-        form, hat = source.choice(_VECTORS), source.choice(["", "", r"\hat", r"\tilde", r"\bar"])
-        hatted = {letter for letter in sorted(chosen) if hat and source.random() < 0.4}
-
-        def dress(match: re.Match[str]) -> str:
-            letter = match.group()
-            if letter not in chosen:
-                return letter
-            return f"{{{hat}{{{form % letter}}}}}" if letter in hatted else f"{{{form % letter}}}"
-
-        formulas = [(environment, _FIXED.sub(dress, latex)) for environment, latex in formulas]
-    strange = source.choice([0.0, 0.5, 1.0, 2.0]) * _UNLIKE_SHARE
-    parts: list[Part] = []
-    displays = (part for part in story.parts if part.kind == "displayed")
-    for part in story.parts:
-        words = part.text.split(" ")
-        if part.kind in ("text", "item") and "{" not in part.text:
-            for place in range(len(words) - 1, 0, -1):
-                if source.random() < strange:
-                    words.insert(place, _unlike(source))
-        parts.append(replace(part, text=" ".join(words)))
-        if part.kind == "displayed" and source.random() < 0.12:
-            parts.append(next(displays, part))
-    return replace(story, parts=parts, formulas=formulas)
 
 
 def draw_stories(sources: Sequence[Path], source: random.Random) -> Iterator[Story]:

@@ -29,7 +29,8 @@ INLINE, DISPLAYED, NUMBER = "inline", "displayed", "number"
 KINDS: Final = (INLINE, DISPLAYED, NUMBER)  # a cell's class is the place here, from 1
 
 # What the network sees and says.
-SYMBOL_PX: Final = 7.0  # height of small letters where the network looks
+SYMBOL_PX: Final = 7.0  # height of small letters where a network looks that does not say another one
+SYMBOL_KEY: Final = "symbol_px"  # by which it says so, in its ONNX file
 CELL_PX: Final = 2  # side of a cell that it answers for
 MULTIPLE_PX: Final = 32  # sides of its input are multiples of this
 NUM_CLASSES: Final = 4  # nothing or text, inline, displayed, number
@@ -195,6 +196,8 @@ class Detector:
         self._session = onnxruntime.InferenceSession(
             folder / DETECTOR_FILE, options, providers=["CPUExecutionProvider"]
         )
+        said = self._session.get_modelmeta().custom_metadata_map
+        self._symbol_px = float(said.get(SYMBOL_KEY, SYMBOL_PX))
 
     def find(self, image: Image.Image, hints: GlyphHints | None = None) -> FoundPage:
         """Find the formulas of a straight page.
@@ -213,11 +216,11 @@ class Detector:
         """Find the formulas in the ink of a page."""
         if page.symbol_px < _MIN_LETTER_PX:
             return FoundPage()
-        return _Assembly(page, self.look(page), hints).found
+        return _Assembly(page, self.look(page), hints, self._symbol_px).found
 
     def look(self, page: PageInk) -> NDArray[np.float32]:
         """Return what the network says of each cell: (8, rows, columns), regions first, then whose ink."""
-        factor = SYMBOL_PX / page.symbol_px
+        factor = self._symbol_px / page.symbol_px
         height, width = (max(1, round(side * factor)) for side in page.ink.shape)
         method = Image.Resampling.BOX if factor < 1 else Image.Resampling.BILINEAR
         ink = np.asarray(Image.fromarray(page.ink).resize((width, height), method))
@@ -258,9 +261,15 @@ def _enlarged(found: FoundPage, factor: int) -> FoundPage:
 class _Assembly:
     """Puts the pieces of ink of a page together to formulas, as the network says."""
 
-    def __init__(self, page: PageInk, cells: NDArray[np.float32], hints: GlyphHints | None) -> None:
+    def __init__(
+        self,
+        page: PageInk,
+        cells: NDArray[np.float32],
+        hints: GlyphHints | None,
+        symbol_px: float = SYMBOL_PX,
+    ) -> None:
         self._symbol = page.symbol_px
-        self._cell = page.symbol_px / SYMBOL_PX * CELL_PX  # pixels of the page for a cell
+        self._cell = page.symbol_px / symbol_px * CELL_PX  # pixels of the page for a cell
         self._pieces = page.pieces[_is_ink(page.pieces, page.symbol_px)]
         self._regions = cells[:NUM_CLASSES]
         self._class = self._regions.argmax(axis=0)

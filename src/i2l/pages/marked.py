@@ -39,10 +39,9 @@ from i2l.pages.corpus import (
     compose_document,
     draw_look,
     draw_stories,
-    part_of,
-    vary_story,
 )
 from i2l.pages.find import DISPLAYED, INLINE, KINDS, NUMBER
+from i2l.pages.variety import Strangers, part_of, vary_story
 from i2l.rendering.rasterize import open_pdf
 from i2l.rendering.sandbox import run_tex
 
@@ -220,7 +219,12 @@ class MarkedDocument(NamedTuple):
 
 
 def make_documents(
-    sources: Sequence[Path], *, classes: Sequence[str], seed: int, varied: bool = False
+    sources: Sequence[Path],
+    *,
+    classes: Sequence[str],
+    seed: int,
+    varied: bool = False,
+    others: Strangers | None = None,
 ) -> Iterator[MarkedDocument]:
     """Set the prose of TeX sources in documents of many looks, without end.
 
@@ -229,6 +233,7 @@ def make_documents(
         classes: the document classes to choose from.
         seed: of all choices.
         varied: change the stories as `vary_story` does.
+        others: formulas of other authors, for varied stories.
 
     Raises:
         I2LError: if there is no prose in the sources.
@@ -238,7 +243,7 @@ def make_documents(
         look = draw_look(source, classes)
         story, first, gap = drawn, source.randrange(max(1, len(drawn.parts) - 30)), None
         if varied:
-            story, first = vary_story(part_of(drawn, first), source), 0
+            story, first = vary_story(part_of(drawn, first), source, others), 0
             gap = source.choice([None, 5.0, 8.0, 12.0])
         text, _, marked = compose_document(story, first, look, source, row_gap_pt=gap)
         result = run_tex(text, trusted=False, cpu_s=_CPU_S)
@@ -253,6 +258,7 @@ def make_pages(
     seed: int = 0,
     dpi: int | None = None,
     varied: bool = False,
+    others: Strangers | None = None,
 ) -> Iterator[MarkedPage]:
     """Set the prose of TeX sources in pages, as `make_documents` does; of one resolution, or of any."""
     source = random.Random(seed)
@@ -262,9 +268,14 @@ def make_pages(
             low, high = DPI_RANGE
             yield dpi or round(low * (high / low) ** source.random())
 
-    for document in make_documents(sources, classes=classes, seed=seed, varied=varied):
+    for document in make_documents(sources, classes=classes, seed=seed, varied=varied, others=others):
         look = document.look
-        yield from mark_pages(document.pdf, document.formulas, look.size_pt, draw_dpi(), str(look))
+        pages = mark_pages(document.pdf, document.formulas, look.size_pt, draw_dpi(), str(look))
+        try:
+            drawn = list(pages)
+        except RuntimeError:  # pdfium cannot open what TeX left when it gave up
+            continue
+        yield from drawn
 
 
 def write_pages(pages: Iterator[MarkedPage], folder: Path, count: int) -> None:
@@ -701,7 +712,12 @@ class _WebWriter:
 
 
 def make_web_pages(
-    sources: Sequence[Path], *, seed: int, modules: Path | None = None, levelled: bool = True
+    sources: Sequence[Path],
+    *,
+    seed: int,
+    modules: Path | None = None,
+    levelled: bool = True,
+    others: Strangers | None = None,
 ) -> Generator[MarkedPage, None, None]:
     """Write the prose of TeX sources as web pages of many looks, without end, and draw them in Chromium.
 
@@ -713,6 +729,7 @@ def make_web_pages(
         modules: a folder that npm has filled with MathJax and fonts; without it there are KaTeX and the
             fonts of the system.
         levelled: make the ink black and the paper white, as training wants it.
+        others: formulas of other authors, which come into pages to train with.
 
     Raises:
         I2LError: if there is no prose in the sources.
@@ -722,7 +739,7 @@ def make_web_pages(
         for story in draw_stories(sources, source):
             part = part_of(story, source.randrange(max(1, len(story.parts) - 12)))
             if levelled:  # to be trained with
-                part = vary_story(part, source)
+                part = vary_story(part, source, others)
             engine = source.choice(WEB_ENGINES) if modules else "katex"
             page = drawer.draw(compose_web_page(part, source, engine), levelled=levelled)
             if page is not None:
