@@ -130,6 +130,24 @@ def test_any_token_may_be_missing(missing):
         normalize_formula(" ".join(write(choices, max_steps=max_steps, guard=guard, vocabulary=vocabulary)))
 
 
+def test_a_dotless_letter_gets_no_dot():
+    vocabulary = Vocabulary.from_formula_tokens([r"\dot", r"\hat", r"\imath", r"\jmath", "i", "{", "}"])
+    guard = FormulaGuard(vocabulary)
+
+    def may_follow(tokens: str, *, guard: FormulaGuard = guard) -> set[str]:
+        state = guard.start()
+        for token in tokens.split():
+            state = guard.advance(state, vocabulary.tokens.index(token))
+        (mask,) = guard.allowed([state], steps_left=40)
+        return {token for token, allowed in zip(vocabulary.tokens, mask, strict=True) if allowed}
+
+    dotless = {r"\imath", r"\jmath"}
+    assert "i" in may_follow(r"\dot {")
+    assert may_follow(r"\dot {").isdisjoint(dotless)
+    assert dotless < may_follow(r"\hat {") | may_follow("{")
+    assert dotless < may_follow(r"\dot { i")
+
+
 def test_the_limit_leaves_room_to_close():
     for max_steps in range(4, 60):
         ids = [t for t in range(2, len(VOCABULARY)) if VOCABULARY.tokens[t] == "{"]

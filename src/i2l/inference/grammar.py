@@ -464,6 +464,9 @@ class FormulaGuard:
         self._ids = {token: index for index, token in enumerate(vocabulary.tokens)}
         rights = sorted((token for token in self._tokens if is_right(token)), key=lambda t: t != r"\right.")
         self._rights = rights
+        # a dotless letter with a dot is a letter
+        self._dotless = [self._ids[token] for token in (r"\imath", r"\jmath") if token in self._ids]
+        self._dot = self._ids.get("{"), self._ids.get(r"\dot")
         self._masks: dict[object, NDArray[np.bool_]] = {}
 
     def start(self) -> GuardState:
@@ -497,11 +500,12 @@ class FormulaGuard:
         grammar = state.grammar
         closing = state.loops or steps_left <= grammar.cost + SPARE_STEPS
         deep = grammar.depth >= MAX_DEPTH
-        key = (type(grammar.frame), grammar.frame, closing, deep)  # equal tuples may be frames of two kinds
+        dotted = state.recent[:2] == self._dot
+        key = (type(grammar.frame), grammar.frame, closing, deep, dotted)  # equal frames may be of two kinds
         mask = self._masks.get(key)
         if mask is None:
             mask = self._closing_mask(grammar) if closing else self._full_mask(grammar, deep=deep)
-            self._masks[key] = mask
+            self._masks[key] = mask = _all_but(mask, self._dotless) if dotted else mask
         return mask
 
     def _closing_mask(self, state: State) -> NDArray[np.bool_]:
@@ -519,9 +523,7 @@ class FormulaGuard:
             after = advance(state, self._tokens[token_id])
             if after is not None and not (deep and after.depth > state.depth):
                 mask[token_id] = self._can_close(after, state.depth)
-        rest = mask.copy()
-        rest[self._without] = False
-        return rest if rest.any() else mask
+        return _all_but(mask, self._without)
 
     def _can_close(self, state: State, depth: int) -> bool:
         """Tell whether all above a depth can be closed with this vocabulary."""
@@ -534,3 +536,10 @@ class FormulaGuard:
                 return False
             state = after
         return True
+
+
+def _all_but(mask: NDArray[np.bool_], without: list[int]) -> NDArray[np.bool_]:
+    """Take some tokens away, unless nothing would be left."""
+    rest = mask.copy()
+    rest[without] = False
+    return rest if rest.any() else mask

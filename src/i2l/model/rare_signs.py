@@ -8,6 +8,7 @@ triangle. The scores of signs that LISTS hardly have are lowered by a constant, 
 outweighs and a doubtful one does not; so is that of the italic alphabet, whose letters look like plain ones.
 """
 
+import math
 import shutil
 import sys
 from collections import Counter
@@ -25,8 +26,9 @@ from i2l.formulas.vocabulary import Vocabulary
 from i2l.model.checkpoint import WEIGHTS, read_checkpoint
 from i2l.model.config import read_model_config
 
-RARE_COUNT: Final = 100  # a sign that LISTS have less often is rare
-RARE_SCORE: Final = -3.2  # added to the logit: the odds of a rare sign fall to a 25th
+RARE_COUNT: Final = 100  # a sign that LISTS have less often is as rare as can be ...
+COMMON_COUNT: Final = 3000  # ... and one that they have so often is not rare at all
+RARE_SCORE: Final = -3.2  # added to the logit: the odds of the rarest signs fall to a 25th
 ITALIC_SCORE: Final = -2.5
 SIGNS: Final = frozenset(
     {
@@ -42,10 +44,16 @@ def score_changes(vocabulary: Vocabulary, counts: Counter[str]) -> torch.Tensor:
         [
             ITALIC_SCORE
             if token == r"\mathit"
-            else RARE_SCORE * (token in SIGNS and token[0] == "\\" and counts[token] < RARE_COUNT)
+            else RARE_SCORE * _rarity(counts[token]) * (token in SIGNS and token[0] == "\\")
             for token in vocabulary.tokens
         ]
     )
+
+
+def _rarity(count: int) -> float:
+    """Tell how rare a sign is: 1 up to `RARE_COUNT`, 0 from `COMMON_COUNT` on, and between by its logarithm."""
+    between = math.log(COMMON_COUNT / max(count, RARE_COUNT)) / math.log(COMMON_COUNT / RARE_COUNT)
+    return max(0.0, between)
 
 
 def count_tokens(lists: Iterable[Path]) -> Counter[str]:
