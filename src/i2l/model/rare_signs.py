@@ -51,7 +51,7 @@ def score_changes(vocabulary: Vocabulary, counts: Counter[str]) -> torch.Tensor:
 
 
 def _rarity(count: int) -> float:
-    """Tell how rare a sign is: 1 up to `RARE_COUNT`, 0 from `COMMON_COUNT` on, and between by its logarithm."""
+    """Tell how rare a sign is: 1 up to `RARE_COUNT`, 0 from `COMMON_COUNT` on, by the logarithm between."""
     between = math.log(COMMON_COUNT / max(count, RARE_COUNT)) / math.log(COMMON_COUNT / RARE_COUNT)
     return max(0.0, between)
 
