@@ -382,7 +382,7 @@ class _Assembly:
                 row = (self._pieces[:, 1] < bottom) & (self._pieces[:, 3] > top)
                 row &= (self._pieces[:, 2] > left) & (self._pieces[:, 0] < right)
                 text = row & ~theirs & ~self._taken & (self._owners[:, 0] > 0.6)
-                if text.sum() >= _WORD_PIECES and text.sum() > 2 * (row & theirs).sum():
+                if text.sum() >= _WORD_PIECES and text.sum() > (row & theirs).sum():
                     theirs = theirs & ~row
                     break
             else:
