@@ -52,11 +52,18 @@ _JOINED_GAP: Final = 0.45  # between parts of one inline formula
 _JOINED_ROWS: Final = 0.6  # share of the height that parts of one display have in common
 _JOINED_COLUMNS: Final = 3.0  # gap between such parts
 _NEXT_SIGN: Final = 2.0  # gap to the next sign in the row of a display
-_MAYBE_DISPLAY: Final = 0.15  # probability of a display, of an inline formula that has a row for itself
+_MAYBE_DISPLAY: Final = 0.3  # probability of a display, of an inline formula that has a row for itself
 _ROW_REACH: Final = 12.0  # how far text beside it is looked for
 _ROWS_APART: Final = 3.2  # empty height between rows of a display; between two displays there is more
+_ROWS_CONTINUED: Final = 5.0  # the same before a row that begins with a sign of equality
+_ROWS_ALIGNED: Final = 1.6  # and before one whose sign stands under that of the row above
+_ALIGNED: Final = 0.12
+_LINE_GAP_IN_DISPLAY: Final = 0.3  # empty height between a display and a line of text
+_LINES_APART: Final = 0.45  # empty height that no inline formula has
 _WORD_PIECES: Final = 3  # of text between rows, which part them
+_OWNED: Final = 0.45  # probability that a piece of ink near the line of an inline formula is of a formula
 _MIN_SCORE: Final = 0.5
+_MIN_INLINE: Final = 0.4
 _SURE_BY_FONTS: Final = 0.95
 _SURE_BY_PICTURE: Final = 0.9  # for a formula of which the fonts show nothing
 
@@ -354,14 +361,69 @@ class _Assembly:
     def _displays(self) -> list[Found]:
         boxes, scores = self._region_boxes(KINDS.index(DISPLAYED) + 1)
         boxes, scores = _join_rows(boxes, scores, self._symbol)
-        found: list[Found] = []
+        parts: list[tuple[NDArray[np.bool_], float]] = []
         for box, score in zip(boxes, scores, strict=True):
             inside = _covered(self._pieces, box, margin=self._cell) > 0.5
             theirs = inside & ~self._taken & (self._owners[:, 2] + self._owners[:, 1] > 0.35)
-            if not theirs.any():
-                continue
-            found += [one for part in self._split_rows(theirs) if (one := self._display(part, score))]
-        return found
+            theirs = self._without_lines_of_text(theirs)
+            if theirs.any():
+                parts += [(part, float(score)) for part in self._split_rows(theirs)]
+        displays = (self._display(*part) for part in self._join_continued(parts))
+        return [display for display in displays if display]
+
+    def _without_lines_of_text(self, theirs: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Leave out what a region has of the line of text above or below the display."""
+        while theirs.any():
+            left, _, right, _ = _hull(self._pieces[theirs])
+            rows = _rows_of(self._pieces[theirs], _LINE_GAP_IN_DISPLAY * self._symbol)
+            if len(rows) == 1:
+                break
+            for top, bottom in (rows[0], rows[-1]):
+                row = (self._pieces[:, 1] < bottom) & (self._pieces[:, 3] > top)
+                row &= (self._pieces[:, 2] > left) & (self._pieces[:, 0] < right)
+                text = row & ~theirs & ~self._taken & (self._owners[:, 0] > 0.6)
+                if text.sum() >= _WORD_PIECES and text.sum() > (row & theirs).sum():
+                    theirs = theirs & ~row
+                    break
+            else:
+                break
+        return theirs
+
+    def _join_continued(
+        self, parts: list[tuple[NDArray[np.bool_], float]]
+    ) -> list[tuple[NDArray[np.bool_], float]]:
+        """Join rows of one display that the network took apart, by their signs of equality.
+
+        No display begins with one; where those of two rows stand one under the other, they were aligned.
+        """
+        joined: list[tuple[NDArray[np.bool_], float]] = []
+        for part, score in sorted(parts, key=lambda part: int(self._pieces[part[0], 1].min())):
+            above = [index for index, other in enumerate(joined) if self._continues(other[0], part)]
+            if above:
+                other, other_score = joined[above[-1]]
+                joined[above[-1]] = other | part, max(score, other_score)
+            else:
+                joined.append((part, score))
+        return joined
+
+    def _continues(self, upper: NDArray[np.bool_], lower: NDArray[np.bool_]) -> bool:
+        """Tell whether rows below others are of the same display."""
+        first, second = _hull(self._pieces[upper]), _hull(self._pieces[lower])
+        gap = (second[1] - first[3]) / self._symbol
+        left, right = min(first[0], second[0]), max(first[2], second[2])
+        if not -1 <= gap <= _ROWS_CONTINUED or first[3] >= second[3]:
+            return False
+        if min(first[2], second[2]) <= max(first[0], second[0]):
+            return False
+        theirs, others = (_equalities(self._pieces[part], self._symbol) for part in (lower, upper))
+        begins = (theirs <= second[0] + 0.2 * self._symbol).any()
+        aligned = (np.abs(theirs[:, None] - others[None]) <= _ALIGNED * self._symbol).any()
+        if not (begins or (aligned and gap <= _ROWS_ALIGNED)):
+            return False
+        text = self._pieces[(self._owners[:, 0] > 0.6) & ~self._taken]
+        between = (text[:, 1] >= first[3] - 1) & (text[:, 3] <= second[1] + 1)
+        between &= (text[:, 2] > left) & (text[:, 0] < right)
+        return bool(between.sum() < _WORD_PIECES)
 
     def _split_rows(self, theirs: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
         """Cut a region where its rows lie far apart, or text stands between them: it is several displays."""
@@ -388,6 +450,9 @@ class _Assembly:
 
     def _display(self, theirs: NDArray[np.bool_], region_score: float) -> Found | None:
         """Make a display of pieces of ink and of what goes with them; None if that is not likely."""
+        theirs = theirs & ~self._taken
+        if not theirs.any():
+            return None
         # Delimiters and signs that stick out of the region: their ink says whose it is.
         hull = _hull(self._pieces[theirs])
         near = _covered(self._pieces, hull, margin=0.8 * self._symbol) > 0.99
@@ -396,6 +461,8 @@ class _Assembly:
         # What lies wholly within the box is part of it, as a word between two formulas.
         theirs |= (_covered(self._pieces, hull, margin=1) > 0.9) & ~self._taken
         score = float(region_score * self._owners[theirs, 1:3].sum(axis=1).mean())
+        if self._owners[theirs, 1].mean() > self._owners[theirs, 2].mean():
+            return None  # a piece of an inline formula was taken for one of a display
         self._taken |= theirs
         if score < _MIN_SCORE or hull[2] - hull[0] <= 0.8 * self._symbol:
             return None
@@ -428,23 +495,32 @@ class _Assembly:
 
     def _inline(self) -> list[Found]:
         lines, scores = self._region_boxes(KINDS.index(INLINE) + 1)
-        wanted = ~self._taken & (self._owners[:, 1] + self._owners[:, 2] > 0.45)
+        wanted = ~self._taken & (self._owners[:, 1] + self._owners[:, 2] > _OWNED)
         lines, scores = _join_in_line(lines, scores, self._pieces[~self._taken & ~wanted], self._symbol)
         if not len(lines):
             return []
         nearest = self._nearest_line(lines, wanted)
         found: list[Found] = []
         for index in range(len(lines)):
-            theirs = nearest == index
-            if not theirs.any():
-                continue
-            self._taken |= theirs
-            score = float(scores[index] * self._owners[theirs, 1:3].sum(axis=1).mean())
-            if score >= _MIN_SCORE:
+            for theirs in self._split_lines(nearest == index, lines[index]):
+                self._taken |= theirs
+                score = float(scores[index] * self._owners[theirs, 1:3].sum(axis=1).mean())
                 hull = _hull(self._pieces[theirs])
                 kind = DISPLAYED if self._stands_alone(hull, lines[index]) else INLINE
-                found.append(Found(kind, hull, score))
+                if score >= (_MIN_SCORE if kind == DISPLAYED else _MIN_INLINE):
+                    found.append(Found(kind, hull, score))
         return found
+
+    def _split_lines(self, theirs: NDArray[np.bool_], region: NDArray[np.int64]) -> list[NDArray[np.bool_]]:
+        """Part what lies in several lines of the text; what lies outside of the region's is not of it."""
+        rows = _rows_of(self._pieces[theirs], _LINES_APART * self._symbol)
+        if len(rows) < 2:
+            return [theirs] if rows else []
+        parts = []
+        for top, bottom in rows:
+            if min(bottom, region[3]) - max(top, region[1]) > 0:
+                parts.append(theirs & (self._pieces[:, 1] >= top) & (self._pieces[:, 3] <= bottom))
+        return parts
 
     def _nearest_line(self, lines: Boxes, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return for each piece the line of an inline formula that it belongs to; -1 for none."""
@@ -458,7 +534,7 @@ class _Assembly:
             )
             gap = np.maximum(np.maximum(pieces[:, 1], top) - np.minimum(pieces[:, 3], bottom), 0.0)
             possible = (common >= 0.5 * width) & (gap <= _REACH * self._symbol) & ~self._taken
-            possible &= wanted | ((gap == 0) & (self._owners[:, 1] > 0.25))
+            possible &= wanted
             cost = np.where(possible, gap + 0.1 * np.maximum(width - common, 0), np.inf)
             nearest[cost < least] = index
             least = np.minimum(cost, least)
@@ -528,6 +604,30 @@ def _sum_in(
     np.cumsum(np.cumsum(values, axis=0, dtype=np.float64), axis=1, out=sums[1:, 1:])
     total: NDArray[np.float64] = sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
     return total
+
+
+def _rows_of(pieces: Boxes, gap_px: float) -> list[tuple[int, int]]:
+    """Return tops and bottoms of the rows that pieces of ink stand in, with more than a gap between them."""
+    rows: list[tuple[int, int]] = []
+    for top, bottom in sorted(map(tuple, pieces[:, [1, 3]].tolist())):
+        if rows and top - rows[-1][1] <= gap_px:
+            rows[-1] = rows[-1][0], max(rows[-1][1], bottom)
+        else:
+            rows.append((top, bottom))
+    return rows
+
+
+def _equalities(pieces: Boxes, symbol_px: float) -> NDArray[np.int64]:
+    """Return the left edges of signs of equality: two bars of one width, one above the other."""
+    size = pieces[:, 2:] - pieces[:, :2]
+    bars = pieces[
+        (size[:, 0] > 3 * size[:, 1]) & (size[:, 0] > 0.6 * symbol_px) & (size[:, 0] < 3 * symbol_px)
+    ]
+    edges = np.abs(bars[:, None] - bars[None]) <= max(1.0, 0.12 * symbol_px)
+    apart = bars[None, :, 1] - bars[:, None, 3]
+    pairs = edges[:, :, 0] & edges[:, :, 2] & (apart > 0) & (apart < 0.8 * symbol_px)
+    left: NDArray[np.int64] = bars[pairs.any(axis=1), 0]
+    return left
 
 
 def _covered(pieces: Boxes, box: Sequence[int] | Boxes, *, margin: float) -> NDArray[np.float64]:
