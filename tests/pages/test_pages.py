@@ -41,10 +41,10 @@ from i2l.pages.find import (
     NUMBER,
     Found,
     PageInk,
-    reading_order,
     reduce_page,
 )
 from i2l.pages.marked import WebDrawer, WebPage, compose_web_page, mark_pages
+from i2l.pages.order import reading_order
 from i2l.pages.output import (
     PageTask,
     _claim,
