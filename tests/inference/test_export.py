@@ -343,7 +343,7 @@ def test_weights_of_convolutions_are_stored_in_eight_bits():
     )
     network = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
     run = [("before", network.SerializeToString())]
-    store_int8(network, rows=True)
+    store_int8(network)
     run.append(("after", network.SerializeToString()))
     assert len(run[1][1]) < 0.4 * len(run[0][1])
     before, after = (
