@@ -27,3 +27,22 @@ def test_a_recovered_checkpoint_reads_as_the_model_does(tmp_path, monkeypatch):
 def test_four_bits_are_too_few_to_go_on_from(exported):
     with pytest.raises(I2LError, match="four bits a weight"):
         recover.recover_weights(sorted(exported["int4"].glob("*.onnx")))
+
+
+def test_kernels_in_eight_bits_come_back(tmp_path):
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    from i2l.inference.export import store_int8
+
+    kernels = np.random.default_rng(0).normal(size=(32, 16, 3, 3)).astype(np.float32)
+    places = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "xy"]
+    node = helper.make_node("Conv", ["x", f"{recover.PREFIX}look.weight"], ["y"])
+    stored = numpy_helper.from_array(kernels, f"{recover.PREFIX}look.weight")
+    network = helper.make_model(helper.make_graph([node], "convolution", places[:1], places[1:], [stored]))
+    store_int8(network)
+    onnx.save(network, tmp_path / "encoder.onnx")
+    weights = recover.recover_weights([tmp_path / "encoder.onnx"])
+    assert set(weights) == {"look.weight"}
+    assert np.abs(weights["look.weight"] - kernels).max() < np.abs(kernels).max() / 200
