@@ -37,6 +37,10 @@ FORMULAS = [
         r"\partial y",
         r"a _ { 1 } - b _ { 2 }",
     ),
+    *(
+        r"\left( \frac { x } { a } \right) ^ { 2 }",
+        r"\left( \begin{array} { r r } 1 & 2 \\ 3 & 1 \end{array} \right) = x",
+    ),
 ]
 CANVAS = (640, 1600)
 
@@ -119,6 +123,24 @@ def test_every_formula_has_its_fate_and_the_card_says_why(both):
     assert r"`\partial`" in readme
     formulas = both[0].split("train").formulas
     assert "( x + y )" in formulas, "no \\left, no space"
+
+
+def test_brackets_are_as_tall_as_what_they_hold(both):
+    r"""The label has no \left, but TeX must see one, or all brackets are as low as letters."""
+    train = both[0].split("train")
+    formulas = train.formulas
+    for formula, tall, low in [
+        (r"( \frac { x } { a } ) ^ { 2 }", "(", "x"),
+        (r"( \begin{matrix} { 1 } & { 2 } \\ { 3 } & { 1 } \\ \end{matrix} ) = x", "(", "2"),
+    ]:
+        index = formulas.index(formula)
+        (boxes,) = train.boxes([index])
+        heights = {
+            token: box[3] - box[1]
+            for token, box in zip(formula.split(), boxes, strict=True)
+            if box is not None
+        }
+        assert heights[tall] > 1.6 * heights[low], formula
 
 
 def test_boxes_of_inks_are_those_of_their_symbols(both):

@@ -19,6 +19,10 @@ STRETCHED = [
     (rf"\frac {{ ( a }} {{ b ) }} {FRACTION}", rf"\frac {{ ( a }} {{ b ) }} {FRACTION}"),  # in two groups
     (rf"\sqrt [ {FRACTION} ] {{ x }}", rf"\sqrt [ {FRACTION} ] {{ x }}"),  # no brackets: an argument
     (rf"| {FRACTION} |", rf"| {FRACTION} |"),
+    (rf"| {MATRIX} |", rf"\left| {MATRIX} \right|"),
+    (rf"\| {MATRIX} \| ^ {{ 2 }}", rf"\left\| {MATRIX} \right\| ^ {{ 2 }}"),
+    (rf"| {MATRIX} + x |", rf"| {MATRIX} + x |"),  # not right after it
+    (rf"| {MATRIX} \|", rf"| {MATRIX} \|"),  # no pair
     (rf"( {MATRIX} )", rf"\left( {MATRIX} \right)"),
     (rf"[ {MATRIX.replace('matrix', 'array')} ]", rf"\left[ {MATRIX.replace('matrix', 'array')} \right]"),
     (

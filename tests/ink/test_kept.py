@@ -78,7 +78,7 @@ def test_looks_are_drawn_as_they_were():
         look = hand_look(seed)
         style = look.style
         numbers = [value for value in vars(look.pen).values() if isinstance(value, int | float)]
-        numbers += [style.ink, style.paper, style.blur_px, style.noise, style.jpeg_quality]
+        numbers += [look.coarse, style.ink, style.paper, style.blur_px, style.noise, style.jpeg_quality]
         numbers += [style.margin_left_px, style.margin_top_px, style.margin_right_px, style.margin_bottom_px]
         if style.photo is not None:
             numbers += [value for value in vars(style.photo).values() if isinstance(value, int | float)]

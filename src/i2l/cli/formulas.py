@@ -148,6 +148,13 @@ def compose(
             "--school", help="Print what schoolbooks have: column sums, systems, angles, units; and arrays."
         ),
     ] = False,
+    board: Annotated[
+        bool,
+        typer.Option(
+            "--board",
+            help="Print what is written on boards: matrices, vectors, ratios, limits; no files are needed.",
+        ),
+    ] = False,
     signs: Annotated[
         bool,
         typer.Option(
@@ -173,23 +180,23 @@ def compose(
     from i2l.formulas.compose import Composer
     from i2l.formulas.lexer import FormulaError, decode_line, read_lines
     from i2l.formulas.normalize import normalize_formula
-    from i2l.formulas.school import SchoolComposer
+    from i2l.formulas.school import BoardComposer, SchoolComposer
     from i2l.formulas.signs import SignComposer
     from i2l.formulas.vocabulary import Vocabulary
 
-    if letters + school + signs > 1:
-        raise typer.BadParameter("choose one of --letters, --school and --signs.")
+    if letters + school + board + signs > 1:
+        raise typer.BadParameter("choose one of --letters, --school, --board and --signs.")
     if signs and not vocabulary:
         raise typer.BadParameter("--signs shows the signs of a vocabulary: name its file with --vocabulary.")
     known = frozenset(Vocabulary.load(vocabulary).tokens) if vocabulary else None
     formulas = []
-    for path in files or [Path("-")]:
+    for path in files or ([] if board else [Path("-")]):
         for line in read_lines(path):
             try:
                 formulas.append(normalize_formula(decode_line(line)).formula)
             except FormulaError:  # `i2l normalize` says why
                 continue
-    if not formulas:
+    if not formulas and not board:
         raise I2LError("There are no formulas to compose displays from.")
     left, unfit = count, 0
     if signs:
@@ -197,6 +204,8 @@ def compose(
             displays = SignComposer(known or (), formulas, seed=seed).formulas()
         except ValueError as error:
             raise I2LError(f"There is nothing to show: {error}.") from error
+    elif board:
+        displays = BoardComposer(seed=seed).formulas()
     elif school:
         displays = SchoolComposer(formulas, seed=seed).formulas()
     else:

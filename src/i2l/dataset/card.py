@@ -35,7 +35,7 @@ from i2l.dataset.verdicts import (
 from i2l.dataset.work import Plan
 from i2l.files import CHECKSUMS, atomic_write, write_checksums
 from i2l.html import bar_chart, fill_template, histogram, page_file, rank_chart
-from i2l.ink.bank import drawn_signs
+from i2l.ink.pens import drawn_signs
 
 Card = dict[str, Any]
 

@@ -65,7 +65,7 @@ from i2l.formulas.lexer import FormulaError, decode_line
 from i2l.formulas.normalize import normalize_formula
 from i2l.images.open import EmptyImageError, ImageError, open_image
 from i2l.images.prepare import FRAME_PX, ImageTooLargeError, prepare_image
-from i2l.ink.bank import formula_units, written_formula
+from i2l.ink.bank import formula_units, layout_formula, written_formula
 from i2l.ink.hand import (
     HAND_PREFIX,
     draw_formula,
@@ -151,14 +151,17 @@ def _normalize(line: dict[str, Any], options: StageOptions) -> dict[str, object]
         return _rejected(BAD_LABEL, line["fault"])
     if not line["text"].strip():
         return _rejected(EMPTY, "an empty line")
-    normalize = written_formula if options.recipe.styles == HAND_STYLES else normalize_formula
+    by_hand = options.recipe.styles == HAND_STYLES
+    macros = options.macros[line["source"]]
     try:
-        normalized = normalize(decode_line(line["text"]), macros=options.macros[line["source"]])
+        text = decode_line(line["text"])
+        normalized = (written_formula if by_hand else normalize_formula)(text, macros=macros)
+        latex = layout_formula(text, macros=macros) if by_hand else normalized.latex
     except FormulaError as error:
         # a comment alone is an empty formula
         return _rejected(EMPTY if error.reason == EMPTY else REJECTED, str(error))
     num_tokens = len(normalized.tokens)
-    row = {"formula": normalized.formula, "latex": normalized.latex, "num_tokens": num_tokens}
+    row = {"formula": normalized.formula, "latex": latex, "num_tokens": num_tokens}
     if num_tokens > options.recipe.max_tokens:
         return row | _rejected(TOO_LONG, f"{num_tokens} tokens, at most {options.recipe.max_tokens}")
     digest = None
@@ -250,12 +253,22 @@ def _write_rows(
     results = [rendered[latex] for latex in formulas]
     written = []
     for place, (formula, result) in enumerate(zip(normalized["formula"].to_pylist(), results, strict=True)):
-        boxes = result.boxes and align_boxes(formula, result.formula, result.boxes)
+        boxes = result.boxes and _laid_out(formula, result.formula, result.boxes)
         ink, copy = lines["ink"][place].as_py(), lines["copy"][place].as_py()
         plain = ink is not None and (copy == 0 or not trains[place])
         seed = 0 if plain else (options.seed << 32) + index * options.part_lines + int(rows[place]) + 1
         written.append(_written_row(formula, result, boxes, ink, seed, options))
     return written
+
+
+def _laid_out(formula: str, layout: str, boxes: list[Box | None]) -> list[Box | None] | None:
+    """Return the boxes of the tokens of a formula, of which TeX saw the layout: both draw the same signs."""
+    drawn = [box for token, box in zip(normalize_formula(layout).tokens, boxes, strict=True) if token.visible]
+    tokens = normalize_formula(formula).tokens
+    if len(drawn) != sum(token.visible for token in tokens):
+        return None
+    places = iter(drawn)
+    return [next(places) if token.visible else None for token in tokens]
 
 
 def _written_row(

@@ -55,9 +55,9 @@ _FILLS: Final = commands.names_of(lambda command: command.cell == "fills")
 _ALPHABET_OF_SWITCH: Final = {switch: alphabet for alphabet, switch in commands.SWITCH_OF_ALPHABET.items()}
 _FENCES_OPEN: Final = frozenset(["(", "[", r"\{", r"\lbrace"])
 _FENCES_CLOSE: Final = frozenset([")", "]", r"\}", r"\rbrace"])
-_TALL: Final = frozenset(
-    [r"\frac", r"\binom", r"\sum", r"\prod", r"\int", r"\oint", r"\begin{array}", r"\begin{matrix}"]
-)
+_BARS: Final = frozenset(["|", r"\|", r"\vert", r"\Vert"])
+_TALL_TABLES: Final = frozenset([r"\begin{array}", r"\begin{matrix}"])
+_TALL: Final = _TALL_TABLES | {r"\frac", r"\binom", r"\sum", r"\prod", r"\int", r"\oint"}
 _NAME = re.compile(r"\\[A-Za-z]+$")
 
 
@@ -113,7 +113,7 @@ def stretch_fences(tokens: Sequence[str]) -> list[str]:
 
     Whoever writes by hand draws them so, and readings of handwriting have them of one height. Tokens keep
     their places. A bracket without its partner in the same group or cell stays as it is, and so do bars,
-    which do not say where they open.
+    which do not say where they open, unless they stand right before and right after a table.
     """
     found, stretched = list(tokens), list(tokens)
     opened: list[tuple[int, int]] = []  # place and depth of brackets that are open
@@ -129,6 +129,15 @@ def stretch_fences(tokens: Sequence[str]) -> list[str]:
             start, _ = opened.pop()
             if not _TALL.isdisjoint(found[start:place]):
                 stretched[start], stretched[place] = rf"\left{found[start]}", rf"\right{token}"
+    tables: list[int] = []  # where those begin that are open
+    for place, token in enumerate(found):
+        if token in _TALL_TABLES:
+            tables.append(place)
+        elif token.startswith(r"\end") and tables and token[4:] == found[tables[-1]][6:]:
+            before, after = found[tables[-1] - 1 : tables[-1]], found[place + 1 : place + 2]
+            if before == after and before and before[0] in _BARS:
+                stretched[tables[-1] - 1], stretched[place + 1] = rf"\left{before[0]}", rf"\right{before[0]}"
+            tables.pop()
     return stretched
 
 

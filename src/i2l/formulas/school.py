@@ -4,10 +4,14 @@ Lists of formulas come from papers and an encyclopedia. What people photograph i
 under each other, long division, functions by cases, systems after a brace, items with their number before
 them, angles, percents, units and boxes around results. These are made up here from numbers and letters. Some
 kinds are of papers, and rare in composed displays all the same: problems of optimisation, long chains of
-arrows, diagrams, and arrays in text style from real formulas, one in another too. The same seed gives the
-same formulas.
+arrows, diagrams, and arrays in text style from real formulas, one in another too.
+
+What is written on boards and in exercise books is different again: determinants and matrices of small
+numbers, vectors by their coordinates, ratios, derivatives with primes, limits, integrals between bounds,
+means with a bar, steps of a proof. `BoardComposer` makes these up. The same seed gives the same formulas.
 """
 
+import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -28,6 +32,18 @@ _BELOW: Final = ("<", r"\leq")
 _STEPS: Final = (r"\sim", r"\to", "+", "-", "=", r"\Rightarrow")
 _MATRIX_POWERS: Final = ("T", "- 1", r"\top", "2")
 _CONDITIONS: Final = ("if", "if", "for", "when", "where", "otherwise", "else")
+# Of boards.
+_CAPITALS: Final = "ABCDEFGHKLMNPQRSTUVXYZ"
+_BOARD_FENCES: Final = (("(", ")"), ("(", ")"), ("[", "]"), ("[", "]"), ("|", "|"), ("|", "|"))
+_FUNCTIONS: Final = (r"\sin", r"\cos", r"\tan", r"\ln", r"\log")
+_JOINTS: Final = ("", "+", "-", r"\cdot", "=")
+_FACTORS: Final = (r"\lambda", "k", "2", "3")
+_PROOF_STEPS: Final = (r"\Rightarrow", r"\therefore", r"\because", r"\Leftrightarrow")
+_COMPARISONS: Final = ("<", ">", "=", r"\leq", r"\geq")
+_BOUNDS: Final = (("0", "1"), ("a", "b"), ("0", r"\pi"), ("1", "e"), ("- 1", "1"), ("0", r"\infty"))
+_GOALS: Final = ("0", "1", "2", "3", r"\infty", "a", "0 ^ { + }", r"- \infty", r"\frac { 1 } { 2 }")
+_UNDER: Final = ("n !", "n ^ { 2 }", "2 ^ { n }", "n")
+_POWERS: Final = ("2", "3", "n", "- 1")
 
 
 class SchoolComposer:
@@ -430,4 +446,207 @@ _KINDS: Final[tuple[tuple[Maker, float], ...]] = (
     (SchoolComposer.chain, 4),
     (SchoolComposer.real_rows, 10),
     (SchoolComposer.nested, 4),
+)
+
+
+class BoardComposer:
+    """Makes formulas of lessons up, with a seed."""
+
+    def __init__(self, *, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.lines = Lines(self.chance)
+
+    def formulas(self) -> Iterator[str]:
+        """Yield formulas without end."""
+        makers, weights = zip(*_BOARD_KINDS, strict=True)
+        while True:
+            yield " ".join(self.chance.choices(makers, weights)[0](self).split())
+
+    def entry(self) -> str:
+        """Draw an entry of a matrix or a coordinate."""
+        chance = self.chance
+        letter = chance.choice("abcdxyzmnk")
+        return chance.choice(
+            [self.lines.signed()] * 5
+            + [letter, f"{letter} _ {{ {chance.choice('12n')} {chance.choice('123')} }}", self.lines.linear()]
+        )
+
+    def function(self, x: str = "x") -> str:
+        """Draw a function of a variable."""
+        chance, lines = self.chance, self.lines
+        argument = chance.choice([x, f"{lines.factor()} {x}", f"( {lines.linear(x)} )"])
+        return chance.choice(
+            [
+                lines.polynomial(x),
+                f"{chance.choice('fghF')} ( {x} )",
+                f"{chance.choice(_FUNCTIONS)} {argument}",
+                f"e ^ {{ {chance.choice(['', '- '])} {lines.factor()} {x} }}",
+                rf"{x} ^ {{ {chance.choice(_POWERS)} }} {chance.choice(_FUNCTIONS)} {x}",
+                rf"\frac {{ {lines.linear(x)} }} {{ {lines.polynomial(x)} }}",
+                rf"\sqrt {{ {lines.polynomial(x)} }}",
+            ]
+        )
+
+    def matrix(self) -> str:
+        """Write a matrix, a determinant or a column."""
+        chance = self.chance
+        rows = chance.choice([2, 2, 2, 3, 3, 4])
+        columns = chance.choice([rows, rows, rows, 1, 2, 3])
+        left, right = chance.choice(_BOARD_FENCES)
+        if left == "|":
+            columns = rows
+        small = chance.random() < 0.6  # digits alone, which stand close
+        cells = [
+            [self.lines.digits(1) if small else self.entry() for _ in range(columns)] for _ in range(rows)
+        ]
+        body = ROW_END.join(" & ".join(row) for row in cells)
+        return rf"\left{left} \begin{{matrix}} {body} \end{{matrix}} \right{right}"
+
+    def matrices(self) -> str:
+        """Write a line with matrices."""
+        chance, name = self.chance, self.chance.choice(_CAPITALS)
+        one = self.matrix()
+        return chance.choice(
+            [
+                one,
+                f"{name} = {one}",
+                f"{name} = {one}",
+                rf"\det {one}",
+                f"{one} = {self.lines.signed()}",
+                f"{one} {chance.choice(_JOINTS)} {self.matrix()}",
+                rf"{name} ^ {{ {chance.choice(['- 1', 'T', '2'])} }} = {one}",
+                rf"{chance.choice(_FACTORS)} {one}",
+                rf"\vec {{ {chance.choice('abuvwx')} }} = {one}",
+            ]
+        )
+
+    def vector(self) -> str:
+        """Write vectors by their names and coordinates."""
+        chance, lines = self.chance, self.lines
+        a, b, c = chance.sample("abcuvwxyzpqrnFEB", 3)
+        arrow = chance.choice([r"\vec", r"\vec", r"\vec", r"\overrightarrow"])
+        one, two, three = (f"{arrow} {{ {name} }}" for name in (a, b, c))
+        start, end, last = chance.sample(_CAPITALS, 3)
+        way = rf"\overrightarrow {{ {start} {end} }}"
+        place = " , ".join(self.entry() for _ in range(chance.choice([2, 3, 3])))
+        dot = chance.choice([r"\cdot", r"\times"])
+        return chance.choice(
+            [
+                f"{one} = ( {place} )",
+                f"{one} = ( {place} )",
+                f"{way} = ( {place} )",
+                f"{one} {dot} {two} = {lines.signed()}",
+                f"{one} {dot} {two} = | {one} | | {two} | \\cos \\theta",
+                f"| {one} | = \\sqrt {{ {lines.digits(2)} }}",
+                f"{one} + {two} = {three}",
+                f"{way} = {one} - {two}",
+                rf"{way} + \overrightarrow {{ {end} {last} }} = \overrightarrow {{ {start} {last} }}",
+                rf"{one} = {lines.factor()} \hat {{ i }} + {lines.factor()} \hat {{ j }} - \hat {{ k }}",
+                r"\vec { F } = m \vec { a }",
+                f"{one} = {lines.signed()} {two} + {lines.factor()} {three}",
+                f"{one} \\perp {two}",
+            ]
+        )
+
+    def ratio(self) -> str:
+        """Write ratios and divisions."""
+        chance, lines = self.chance, self.lines
+        x = lines.variable()
+        a, b, c, d = (chance.choice([lines.digits(2), lines.number(), lines.fraction()]) for _ in range(4))
+        start, end, third, fourth = chance.sample(_CAPITALS, 4)
+        return chance.choice(
+            [
+                f"{a} : {b} = {c} : {d}",
+                f"{a} : {b} = {c} : {x}",
+                f"{lines.fraction()} = {lines.digits(1)} : {x}",
+                f"{x} : {a} = {lines.fraction()}",
+                f"a : b : c = {lines.digits(1)} : {lines.digits(1)} : {lines.digits(1)}",
+                f"{start} {end} : {third} {fourth} = {lines.digits(1)} : {lines.digits(1)}",
+                rf"{a} \div {b} = {c}",
+                rf"{lines.digits(3)} \div {x} = {lines.digits(2)} \cdots \cdots {lines.digits(1)}",
+                rf"{lines.digits(3)} \div {lines.digits(1)} = {lines.digits(2)} \cdots {lines.digits(1)}",
+                rf"\frac {{ {start} {end} }} {{ {third} {fourth} }} = {lines.fraction()}",
+            ]
+        )
+
+    def calculus(self) -> str:
+        """Write derivatives, limits, integrals and sums."""
+        chance, lines = self.chance, self.lines
+        f = chance.choice("fghyF")
+        prime = chance.choice([r"^ { \prime }", r"^ { \prime }", r"^ { \prime \prime }"])
+        low, high = chance.choice(_BOUNDS)
+        goal = chance.choice(_GOALS)
+        inner, last = self.function(), chance.choice(["n", r"\infty", "m"])
+        within = chance.choice([inner, rf"\left( {inner} \right)"])
+        term = rf"\frac {{ {lines.linear('n')} }} {{ {chance.choice(_UNDER)} }}"
+        return chance.choice(
+            [
+                f"{f} {prime} ( x ) = {self.function()}",
+                f"y {prime} {chance.choice('+-')} {lines.term('y')} = "
+                f"{chance.choice(['0', self.function()])}",
+                f"( {self.function()} ) ^ {{ \\prime }} = {self.function()}",
+                rf"\frac {{ d {f} }} {{ d x }} = {self.function()}",
+                rf"\frac {{ \partial {f} }} {{ \partial {chance.choice('xyzt')} }} = {self.function()}",
+                rf"\lim _ {{ x \to {goal} }} {within}",
+                rf"\lim _ {{ n \to \infty }} {term} = {lines.signed()}",
+                rf"\int {self.function()} \, d x",
+                rf"{chance.choice('IAFS')} = \int _ {{ {low} }} ^ {{ {high} }} {self.function()} \, d x",
+                rf"\int _ {{ {low} }} ^ {{ {high} }} {self.function()} \, d x = {lines.fraction()}",
+                rf"\left. {self.function()} \right| _ {{ {low} }} ^ {{ {high} }}",
+                rf"\left[ {self.function()} \right] _ {{ {low} }} ^ {{ {high} }}",
+                rf"\sum _ {{ {chance.choice('nki')} = {chance.choice('01')} }} ^ {{ {last} }} {term}",
+            ]
+        )
+
+    def line(self) -> str:
+        """Write a step of an exercise."""
+        chance, lines = self.chance, self.lines
+        index = chance.choice("12")
+        mean = chance.choice([r"\bar", r"\overline", r"\hat"])
+        brackets = f"{lines.digits(1)} ( {lines.linear('x')} )"
+        power = chance.choice(_POWERS[:3])
+        words = chance.choice([lines.equation, lines.arithmetic, lines.trigonometry])()
+        points = " ".join(chance.sample(_CAPITALS, 2))
+        return chance.choice(
+            [
+                words,
+                words,
+                rf"{chance.choice(_PROOF_STEPS)} {words}",
+                f"{chance.choice('WSPVETyx')} _ {{ {index} }} = {lines.polynomial('x')}",
+                f"{chance.choice('WSPVETQy')} = {lines.polynomial('x')}",
+                f"{lines.polynomial('x')} = {brackets} - [ {lines.digits(2)} + {brackets} ]",
+                rf"{mean} {{ {chance.choice('xyzXpA')} }} = {lines.fraction()}",
+                rf"\overline {{ {points} }} = {lines.number()}",
+                rf"{chance.choice('zw')} \overline {{ {chance.choice('zw')} }} = {lines.digits(2)}",
+                rf"\left( {lines.fraction()} - {lines.fraction()} \right) ^ {{ {power} }}",
+                rf"[ {lines.fraction()} ] ^ {{ 2 }} = {lines.fraction()}",
+                f"( {lines.signed()} + {lines.digits(1)} ) ^ {{ 2 }} + "
+                f"( {lines.linear()} ) ^ {{ 2 }} = {power}",
+            ]
+        )
+
+    def system(self) -> str:
+        """Write two or three lines after a brace."""
+        chance, lines = self.chance, self.lines
+        x, y = chance.choice([("x", "y"), ("a", "b"), ("x", "z"), ("m", "n")])
+        rows = []
+        for _ in range(chance.choice([2, 2, 2, 3])):
+            row = f"{lines.factor()} {x} {chance.choice('+-')} {lines.factor()} {y} = {lines.signed()}"
+            rows.append(chance.choice([row, row, row, lines.equation()]))
+        if chance.random() < 0.3:
+            rows = [
+                f"{lines.polynomial(x)} & {x} {chance.choice(_COMPARISONS)} {lines.signed()}" for _ in rows
+            ]
+            return rf"f ( {x} ) = \begin{{cases}} {ROW_END.join(rows)} \end{{cases}}"
+        return rf"\begin{{cases}} {ROW_END.join(rows)} \end{{cases}}"
+
+
+BoardMaker = Callable[[BoardComposer], str]
+_BOARD_KINDS: Final[tuple[tuple[BoardMaker, float], ...]] = (
+    (BoardComposer.matrices, 24),
+    (BoardComposer.vector, 16),
+    (BoardComposer.ratio, 10),
+    (BoardComposer.calculus, 22),
+    (BoardComposer.line, 18),
+    (BoardComposer.system, 10),
 )

@@ -1,12 +1,14 @@
-r"""The bank of symbols: every symbol of the training inks, by what it is and who wrote it.
-
-A formula is written with one person's symbols as far as that person wrote them, then with another's. Signs
-that no ink has are drawn from a table of simple strokes below, print-like but with the wobble of a hand; what
-is in neither is said to be missing.
+r"""What ink shows of a formula, and the bank of symbols that it is written with.
 
 Ink shows less than print: not whether a parenthesis came after \left, nor how wide a space is, nor upright
-letters. `written_tokens` leaves that out of a formula, so that labels say what a reader can see, and
-`label_tokens` gives the sequence that the field of handwriting compares, with \sin for one symbol.
+letters, nor to which side the columns of a matrix stand. `written_tokens` leaves that out of a formula, so
+that labels say what a reader can see, and `label_tokens` gives the sequence that the field of handwriting
+compares, with \sin for one symbol. What it leaves out TeX still sees when it lays a formula out
+(`layout_formula`): brackets that grow, and spaces.
+
+A formula is written with one person's symbols as far as that person wrote them, then with another's. Signs
+that no ink has are drawn from the table of pens, print-like but with the wobble of a hand; what is in neither
+is said to be missing.
 """
 
 import io
@@ -15,7 +17,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 
 from i2l.files import atomic_write
 from i2l.formulas.commands import (
+    ENVIRONMENTS,
     FRACTIONS,
     ROOTS,
     SIGNATURES,
@@ -36,14 +39,12 @@ from i2l.formulas.commands import (
 from i2l.formulas.expansion import Macros
 from i2l.formulas.lexer import FormulaError, Token
 from i2l.formulas.normalize import NormalizeResult, normalize_formula
-from i2l.ink.pens import Lines
+from i2l.formulas.pretty import stretch_fences
+from i2l.ink.pens import Lines, drawn_signs
 from i2l.ink.strokes import Ink, InkError, Points, Symbol
 
-_CORNER: Final = 1.2  # radians
-_FEW_POINTS: Final = 4  # a stroke of the table with more is a curve ...
-_ANGULAR: Final = ("W", r"\star")  # ... but for these
-BANK_VERSION: Final = 2  # of the file, and of what a seed picks out of it
-BAR, ROOT, SIGN = "bar", "root", "sign"  # how a symbol is brought to the size of its place
+BANK_VERSION: Final = 3  # of the file, and of what a seed picks out of it
+BAR, ROOT, ARROW, SIGN = "bar", "root", "arrow", "sign"  # how a symbol is brought to the size of its place
 WORDS: Final = frozenset({r"\sin", r"\cos", r"\tan", r"\log", r"\lim"})  # that inks have as one symbol
 _STRIPPED: Final = ("\\left", "\\right")
 _PLAIN_FONTS: Final = frozenset(
@@ -82,9 +83,6 @@ _IN_INKS: Final = {
     r"\rvert": "|",
     r"\mid": "|",
     r"\cdot": ".",
-    r"\overline": "-",
-    r"\underline": "-",
-    r"\bar": "-",
     r"\slash": "/",
     r"\Sigma": r"\sum",
     r"\varnothing": r"\emptyset",
@@ -99,18 +97,35 @@ _IN_INKS: Final = {
     r"\Vert": r"\|",
     r"\widehat": r"\hat",
     r"\widetilde": r"\tilde",
-    r"\overrightarrow": r"\vec",
+    r"\colon": ":",
+    r"\begin{cases}": r"\{",
+    r"\Longrightarrow": r"\Rightarrow",
+    r"\Longleftarrow": r"\Leftarrow",
+    r"\Longleftrightarrow": r"\Leftrightarrow",
+    r"\longleftarrow": r"\leftarrow",
+    r"\longleftrightarrow": r"\leftrightarrow",
+    r"\longmapsto": r"\mapsto",
+    r"\bigoplus": r"\oplus",
+    r"\bigotimes": r"\otimes",
+    r"\bigwedge": r"\wedge",
+    r"\bigvee": r"\vee",
+    r"\Box": r"\square",
+    r"\bigtriangleup": r"\triangle",
+    r"\imath": r"\iota",
     r"\leqslant": r"\leq",
     r"\geqslant": r"\geq",
 }
-_BARS: Final = FRACTIONS | {"-", r"\overline", r"\underline", r"\bar"}
+_BARS: Final = FRACTIONS | {"-", r"\overline", r"\underline", r"\bar", r"\hline"}
+_ARROWS: Final = {
+    r"\vec": r"\rightarrow",
+    r"\overrightarrow": r"\rightarrow",
+    r"\overleftarrow": r"\leftarrow",
+}
 # Those of them that a label counts as one, too; space is no part of it.
-_IN_LABELS: Final = {"~": ""} | {
+_IN_LABELS: Final = {"~": "", r"\dotsb": r"\cdots"} | {
     name: _IN_INKS[name]
     for name in (
         r"\dots",
-        r"\cdots",
-        r"\dotsb",
         r"\dotsc",
         r"\lbrack",
         r"\rbrack",
@@ -125,115 +140,6 @@ _IN_LABELS: Final = {"~": ""} | {
     )
 }
 
-# Signs that inks of CROHME lack: strokes of points x,y in hundredths of the sign's box, `|` lifts the pen.
-_DRAWN: Final = r"""
-D 8,2 8,98|0,2 60,6 98,40 94,70 60,96 2,98
-J 20,2 98,2|64,2 66,70 50,96 20,96 2,74
-K 8,0 8,100|96,2 10,58|34,44 98,98
-O 56,2 20,8 2,46 14,88 50,98 86,84 98,46 82,10 52,2
-Q 54,2 18,8 2,46 14,82 50,90 86,78 98,42 82,8 50,2|58,66 98,100
-U 4,0 4,64 24,96 62,96 88,70 94,2|92,30 96,98
-W 0,2 24,98 50,22 74,98 100,0
-Z 4,4 96,4 4,96 98,96|24,50 78,50
-\delta 80,6 40,2 30,18 70,50 78,74 54,98 22,90 14,64 40,44 66,52
-\epsilon 92,12 50,2 20,16 26,42 66,48|30,46 6,66 14,90 52,98 96,84
-\zeta 30,2 78,10 24,40 8,70 40,86 74,92 60,100 40,98
-\eta 2,22 16,6 22,20 22,66|22,30 52,6 78,12 82,40 82,100
-\iota 40,2 34,70 52,98 80,84
-\kappa 10,2 10,98|90,6 14,56|40,44 92,98
-\nu 2,4 16,6 34,98 84,40 96,2
-\xi 86,4 40,2 26,18 44,32 80,34|50,34 12,48 16,64 56,70|40,70 4,82 40,92 78,96 60,100
-\rho 6,100 14,30 48,2 88,18 94,48 60,72 20,62
-\tau 2,22 24,4 98,6|52,8 46,80 62,98 80,90
-\upsilon 2,14 18,4 20,60 46,96 80,76 92,20 80,2
-\varphi 30,10 6,26 10,56 50,66 86,54 94,24 70,4 52,26 46,100
-\chi 4,6 22,8 76,96 96,94|92,4 8,98
-\psi 2,16 16,8 20,46 48,62 80,50 96,8|62,0 42,100
-\omega 16,8 2,44 16,92 40,88 50,50 60,88 84,92 98,44 80,6
-\vartheta 4,46 22,30 30,60 34,90 60,98 80,50 70,6 50,4 44,30 60,48 98,40
-\Gamma 12,2 12,98|10,4 92,4 92,20
-\Lambda 2,98 50,2 98,98
-\Omega 2,96 30,96 30,84 6,56 14,18 50,2 86,18 94,56 70,84 70,96 98,96
-\Phi 50,0 50,100|50,20 12,28 4,54 20,76 52,82 86,72 96,48 82,26 52,20
-\Psi 2,16 16,16 22,52 50,66 78,52 86,16 98,14|50,0 50,100
-\Pi 0,6 100,6|18,6 18,98|82,6 82,98
-\prod 0,6 100,6|18,6 18,98|82,6 82,98
-\coprod 0,96 100,96|18,2 18,96|82,2 82,96
-\Theta 52,2 18,10 2,48 16,88 50,98 86,86 98,46 82,10 52,2|26,50 74,50
-\Xi 4,4 96,4|22,50 78,50|2,96 98,96
-\partial 30,10 60,2 88,22 92,60 64,94 24,96 6,72 24,48 64,46 90,60
-\nabla 2,4 98,4 50,98 2,4
-\cup 2,0 4,60 30,98 70,98 96,60 98,0
-\cap 2,100 4,40 30,2 70,2 96,40 98,100
-\subset 98,4 40,6 4,30 4,70 40,94 98,96
-\supset 2,4 60,6 96,30 96,70 60,94 2,96
-\subseteq 96,2 40,4 6,24 6,50 40,72 96,74|4,98 98,98
-\supseteq 4,2 60,4 94,24 94,50 60,72 4,74|2,98 96,98
-\notin 96,14 40,16 6,40 6,62 40,86 96,88|8,50 90,50|78,0 26,100
-\emptyset 52,14 20,22 8,52 24,82 52,88 82,76 92,48 78,20 50,14|92,0 8,100
-\equiv 2,4 98,4|2,50 98,50|2,96 98,96
-\approx 2,30 24,4 50,24 76,38 98,10|2,90 24,64 50,84 76,98 98,70
-\sim 2,80 24,10 50,46 76,90 98,20
-\simeq 2,48 24,6 50,28 76,54 98,10|2,98 98,98
-\cong 2,36 24,4 50,20 76,40 98,8|2,68 98,68|2,98 98,98
-\propto 98,16 70,10 40,84 14,92 2,50 14,8 40,16 70,88 98,84
-\ll 46,2 2,50 46,98|98,2 54,50 98,98
-\gg 2,2 46,50 2,98|54,2 98,50 54,98
-\mp 4,4 96,4|4,62 96,62|50,30 50,98
-\circ 52,4 14,16 4,52 20,90 52,98 88,82 96,48 82,14 50,4
-\bullet 50,30 36,40 36,62 52,72 68,60 66,40 50,32 44,50 58,56
-\star 50,2 22,96 98,36 4,36 78,98 50,4
-* 50,2 50,98|8,26 92,76|92,24 8,78
-\oplus 52,2 16,12 2,50 16,88 50,98 86,86 98,48 84,12 50,2|50,2 50,98|2,50 98,50
-\otimes 52,2 16,12 2,50 16,88 50,98 86,86 98,48 84,12 50,2|18,18 82,82|82,18 18,82
-\wedge 2,98 50,2 98,98
-\vee 2,2 50,98 98,2
-\neg 2,10 96,10 96,96
-\perp 50,0 50,98|2,98 98,98
-\parallel 14,0 10,100|90,0 86,100
-\| 14,0 10,100|90,0 86,100
-\langle 92,0 8,50 92,100
-\rangle 8,0 92,50 8,100
-\lceil 96,2 10,2 8,100
-\rceil 4,2 90,2 92,100
-\lfloor 8,0 8,98 96,98
-\rfloor 92,0 92,98 4,98
-\leftarrow 98,50 2,50|24,4 2,50 24,96
-\leftrightarrow 2,50 98,50|18,4 2,50 18,96|82,4 98,50 82,96
-\Rightarrow 2,30 84,30|2,70 84,70|68,2 98,50 68,98
-\Leftrightarrow 12,30 88,30|12,70 88,70|26,2 2,50 26,98|74,2 98,50 74,98
-\Leftarrow 98,30 16,30|98,70 16,70|32,2 2,50 32,98
-\mapsto 4,10 4,90|4,50 98,50|78,6 98,50 78,94
-\uparrow 50,100 50,2|4,26 50,2 96,26
-\downarrow 50,0 50,98|4,74 50,98 96,74
-\ell 6,88 44,76 86,30 76,4 48,14 38,60 52,96 90,86
-\hbar 30,2 8,98|14,60 50,40 78,50 70,80 84,98|8,30 66,14
-\hat 2,96 50,4 98,96
-\tilde 2,80 24,12 50,46 76,88 98,20
-\vec 2,50 98,50|72,4 98,50 72,96
-\dot 48,46 56,54
-\ddot 8,46 16,54|86,46 94,54
-\check 2,4 50,96 98,4
-: 44,10 56,14|44,86 56,92
-; 48,8 60,14|56,80 30,100
-? 8,24 30,4 76,4 90,26 50,54 50,72|48,94 56,98
-\setminus 4,0 96,100
-\backslash 4,0 96,100
-\iint 60,4 46,0 36,14 26,86 14,100 0,94|98,4 86,0 76,14 66,86 54,100 40,94
-\oint 96,6 76,0 58,14 42,86 24,100 4,94|52,34 26,42 24,60 48,68 74,60 76,42 52,34
-\bigcup 2,0 4,70 30,98 70,98 96,70 98,0
-\bigcap 2,100 4,30 30,2 70,2 96,30 98,100
-\triangle 50,4 4,96 96,96 50,4
-\angle 92,4 4,96 98,96
-\dag 50,0 50,100|8,28 92,28
-\prec 96,2 60,40 4,50 60,60 96,98
-\succ 4,2 40,40 96,50 40,60 4,98
-\aleph 6,4 96,96|16,30 4,60 10,98|84,4 96,30 66,60
-\Re 10,96 40,40 20,10 10,40|30,8 80,10 84,36 44,48 70,94 98,90
-\Im 90,14 50,4 14,20 50,40 60,70 40,94 6,84
-\% 88,4 10,98|18,6 4,24 18,44 32,24 18,6|82,58 68,76 82,96 96,76 82,58
-"""
-
 
 class Unit(NamedTuple):
     """What is written in one go: a symbol or a word, for which tokens, and how it fills its place."""
@@ -245,11 +151,35 @@ class Unit(NamedTuple):
 
 def written_tokens(tokens: Sequence[str]) -> list[str]:
     r"""Leave out of canonical tokens what ink does not show: \left, spaces, sizes, fonts, idle braces."""
+    return _with_one_accent(_Regrouping(_shown(_with_one_table(tokens), sides=False)).tokens())
+
+
+_WIDE_ACCENTS: Final = {
+    r"\vec": r"\overrightarrow",
+    r"\bar": r"\overline",
+    r"\hat": r"\widehat",
+    r"\tilde": r"\widetilde",
+}
+_NARROW_ACCENTS: Final = {wide: narrow for narrow, wide in _WIDE_ACCENTS.items()}
+
+
+def _with_one_accent(tokens: Sequence[str]) -> list[str]:
+    r"""Name accents for one letter or for more, by what they stand above: \bar or \overline."""
+    found = list(tokens)
+    for place, token in enumerate(found):
+        if token in _WIDE_ACCENTS or token in _NARROW_ACCENTS:
+            single = _end_of_group(found[place + 1 :]) == 3  # a sign in braces
+            found[place] = (_NARROW_ACCENTS if single else _WIDE_ACCENTS).get(token, token)
+    return found
+
+
+def _shown(tokens: Sequence[str], *, sides: bool) -> list[str]:
+    r"""Leave out fonts, and what brackets and spaces say beyond the sign that they are, unless it is kept."""
     kept: list[str] = []
     closing: list[bool] = []  # of each open brace, whether it is kept
     skipped = False  # whether a font was left out just now, so that its braces go too
     for position, token in enumerate(tokens):
-        text = _without_side(token)
+        text = token if sides else _without_side(token)
         if text == "{":
             closing.append(not skipped)
             if not skipped:
@@ -263,6 +193,8 @@ def written_tokens(tokens: Sequence[str]) -> list[str]:
             if not skipped:  # someone wrote \mathrm{log}
                 kept.append(r"\operatorname*" if word == r"\lim" else r"\operatorname")
             continue
+        elif sides and (text in SPACES or text == "~"):
+            kept.append(text)
         elif text and text not in SPACES and text not in SIZED and not _is_switch(text):
             text = _IN_LABELS.get(text, text)
             if text == "'":
@@ -270,7 +202,58 @@ def written_tokens(tokens: Sequence[str]) -> list[str]:
             elif text:
                 kept.append(text)
         skipped = False
-    return _Regrouping(kept).tokens()
+    return kept
+
+
+_FENCES: Final = frozenset(
+    rf"\left{sign}" for sign in ("(", "[", "|", r"\|", r"\vert", r"\Vert", r"\lvert", r"\lVert")
+)
+_BRACES: Final = frozenset([r"\left\{", r"\left\lbrace"])
+_MOST_CASES: Final = 2  # columns, which is what \begin{cases} has
+
+
+def _with_one_table(tokens: Sequence[str]) -> list[str]:
+    r"""Give arrays that look alike in ink one name: cases after a brace alone, matrices within brackets.
+
+    Where the columns of an array stand can be seen in print; who writes by hand has no such thing in mind.
+    """
+    found = list(tokens)
+    for start in range(len(found) - 1, -1, -1):  # the inner ones first
+        if found[start] not in (r"\begin{array}", r"\begin{matrix}"):
+            continue
+        end = _end_of_table(found, start)
+        if end is None:
+            continue
+        first = start + 1 + (_end_of_group(found[start + 1 :]) if found[start] == r"\begin{array}" else 0)
+        layout = found[start + 2 : first - 1]
+        if not set(layout) <= set("lcr"):  # lines between columns are ink
+            continue
+        before, after = found[start - 1] if start else "", found[end + 1] if end + 1 < len(found) else ""
+        if before in _BRACES and after == r"\right." and _columns(found[first:end]) <= _MOST_CASES:
+            found[start - 1 : end + 2] = [r"\begin{cases}", *found[first:end], r"\end{cases}"]
+        elif before in _FENCES or not set(layout) - {"c"}:
+            found[start : end + 1] = [r"\begin{matrix}", *found[first:end], r"\end{matrix}"]
+    return found
+
+
+def _end_of_table(tokens: Sequence[str], start: int) -> int | None:
+    """Find where the table ends that begins at a place."""
+    name, depth = tokens[start].removeprefix(r"\begin"), 0
+    for place in range(start, len(tokens)):
+        depth += (tokens[place] == rf"\begin{name}") - (tokens[place] == rf"\end{name}")
+        if depth == 0:
+            return place
+    return None
+
+
+def _columns(body: Sequence[str]) -> int:
+    """Count the columns of a table, without those of tables in it."""
+    most, here, depth = 1, 1, 0
+    for token in body:
+        depth += (token == "{" or token.startswith(r"\begin")) - (token == "}" or token.startswith(r"\end"))
+        here = 1 if token == r"\\" and not depth else here + (token == "&" and not depth)
+        most = max(most, here)
+    return most
 
 
 class _Item(NamedTuple):
@@ -348,7 +331,9 @@ class _Regrouping:
     def _sign(self) -> list[str]:
         text = self._take()
         if text in (r"\operatorname", r"\operatorname*") or text.startswith(r"\begin"):
-            parts = [text, *self._as_it_is()]
+            environment = ENVIRONMENTS.get(text.removeprefix(r"\begin{").removesuffix("}"))
+            plain = environment is None or environment.specification or environment.counted
+            parts = [text, *(self._as_it_is() if plain else ())]
             if text.startswith(r"\begin") and self._next() == "{":
                 parts += ["{", *_spelled(self._inside()), "}"]
             return parts
@@ -430,13 +415,37 @@ def written_formula(latex: str, *, macros: Macros | None = None) -> NormalizeRes
     Raises:
         FormulaError: if it is no formula.
     """
+    first = _normalized(_bare(latex), macros)
+    return normalize_formula(" ".join(written_tokens([token.text for token in first.tokens])))
+
+
+def _bare(latex: str) -> str:
+    """Take the marks of mathematics off a label."""
     text = latex.strip()
     for mark in ("$$", "$"):
         if len(text) > 2 * len(mark) and text.startswith(mark) and text.endswith(mark):
             text = text[len(mark) : -len(mark)]
-    text = _GLUED.sub(r"\\\1 ", text)
-    first = _normalized(text, macros)
-    return normalize_formula(" ".join(written_tokens([token.text for token in first.tokens])))
+    return _GLUED.sub(r"\\\1 ", text)
+
+
+def layout_formula(latex: str, *, macros: Macros | None = None) -> str:
+    r"""Return the same formula as TeX is to lay it out: brackets as tall as what they hold, spaces as given.
+
+    What it draws is what `written_formula` draws, one token after the other.
+    """
+    written = written_formula(latex, macros=macros)
+    tokens = [token.text for token in _normalized(_bare(latex), macros).tokens]
+    try:
+        spaced = normalize_formula(" ".join(stretch_fences(_Regrouping(_shown(tokens, sides=True)).tokens())))
+    except FormulaError:
+        spaced = written
+    if _labels(spaced) == _labels(written):
+        return spaced.latex
+    return normalize_formula(" ".join(stretch_fences(written.formula.split()))).latex
+
+
+def _labels(formula: NormalizeResult) -> list[str]:
+    return [unit.label for unit in formula_units(formula.tokens)]
 
 
 def ink_latex(ink: Ink) -> str:
@@ -461,6 +470,9 @@ def _normalized(text: str, macros: Macros | None) -> NormalizeResult:
     return normalize_formula(text, macros=macros)
 
 
+_OF_THE_FIELD: Final = {r"\to": r"\rightarrow", "<": r"\lt", ">": r"\gt", r"\cdots": r"\ldots"}
+
+
 def label_tokens(tokens: Sequence[str]) -> list[str]:
     r"""Return the sequence of labels that the field of handwriting compares: one for \sin, one for a sign."""
     words = written_tokens(tokens)
@@ -473,7 +485,7 @@ def label_tokens(tokens: Sequence[str]) -> list[str]:
             labels.append("\\" + "".join(words[position + 2 : end]))
             position = end + 1
             continue
-        labels.append({r"\to": r"\rightarrow", "<": r"\lt", ">": r"\gt"}.get(text, text))
+        labels.append(_OF_THE_FIELD.get(text, text))
         position += 1
     return labels
 
@@ -503,6 +515,8 @@ def _unit(text: str, position: int) -> Unit:
     name = _without_side(text) or text
     if name in _BARS:
         return Unit("-", (position,), BAR)
+    if name in _ARROWS:
+        return Unit(_ARROWS[name], (position,), ARROW)
     kind = ROOT if name in ROOTS else SIGN
     return Unit(r"\sqrt" if kind == ROOT else _IN_INKS.get(name, name), (position,), kind)
 
@@ -720,29 +734,3 @@ def unit_shape(points: Points, owners: NDArray[np.int64]) -> Shape:
     larger = max(float(size.max()), 1e-9)
     size = np.maximum(size, 0.02 * larger)  # a straight line has no height, and keeps none
     return Shape((points - low) / size, owners, float(size[0] / size[1]))
-
-
-@lru_cache(maxsize=1)
-def drawn_signs() -> dict[str, Lines]:
-    """Return the signs of the table, by their names."""
-    signs = {}
-    for line in _DRAWN.strip().splitlines():
-        name, _, text = line.partition(" ")
-        strokes = [
-            np.array([[float(value) for value in point.split(",")] for point in stroke.split()]) / 100
-            for stroke in text.split("|")
-        ]
-        signs[name] = Lines.of(
-            [_with_corners(s) if len(s) <= _FEW_POINTS or name in _ANGULAR else s for s in strokes]
-        )
-    return signs
-
-
-def _with_corners(stroke: Points) -> Points:
-    """Repeat the points at which a line turns sharply: pens cut corners, but not where they halt."""
-    steps = np.diff(stroke, axis=0)
-    angles = np.arctan2(steps[:, 1], steps[:, 0])
-    turns = np.abs((np.diff(angles) + np.pi) % (2 * np.pi) - np.pi)
-    times = np.ones(len(stroke), dtype=np.int64)
-    times[1:-1][turns > _CORNER] = 3
-    return np.repeat(stroke, times, axis=0)

@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from i2l.formulas.lexer import Token
-from i2l.ink.bank import BAR, ROOT, Bank, Shape, Unit, drawn_signs, formula_units, unit_shape
-from i2l.ink.pens import PLAIN, Lines, Pen, draw_lines, draw_pen, stroke_boxes, symbol_scale
+from i2l.ink.bank import ARROW, BAR, ROOT, Bank, Shape, Unit, formula_units, unit_shape
+from i2l.ink.pens import PLAIN, Lines, Pen, draw_lines, draw_pen, drawn_signs, stroke_boxes, symbol_scale
 from i2l.ink.strokes import Ink, Points, Symbol
 from i2l.rendering.camera import degrade
 from i2l.rendering.rasterize import PageImage, Pixels
-from i2l.rendering.styles import PAPER, Style, draw_photo
+from i2l.rendering.styles import PAPER, Style, Tones, draw_photo
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels, half-open
 Boxes = NDArray[np.float64]  # (N, 4)
@@ -37,7 +37,17 @@ _IDENTITY: Final = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 _EM_PX: Final = PAPER.dpi * PAPER.size_pt / 72
 _TALL_PX: Final = 42.0  # a printed sign so high has grown with what stands beside it
 _OTHER_HANDS: Final = 0.5  # share of the copies of an ink that another writer writes
-_CLEAN, _SCANNED = 0.55, 0.75  # shares of clean drawings, and of these with scans
+_CLEAN, _SCANNED = 0.3, 0.45  # shares of clean drawings, and of these with scans
+_RULED: Final = 0.4  # share of photographs of paper with lines or squares
+_CHALKED: Final = 0.1  # share of photographs that become those of blackboards, beside those that are
+_COARSE: Final = 0.4  # share of photographs with few pixels for a symbol, and the most that are one
+_MOST_COARSE: Final = 2.6
+_WIDE_GAP_PX: Final = 0.4 * _EM_PX  # what TeX leaves more than this between signs hands leave as they like
+# what stands above something, and is as wide as that is
+_ABOVE: Final = frozenset(
+    {r"\vec", r"\overrightarrow", r"\overleftarrow", r"\overline", r"\bar", r"\hat", r"\widehat"}
+    | {r"\tilde", r"\widetilde", r"\check"}
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,7 @@ class HandLook:
 
     pen: Pen
     style: Style  # margins, shades, noise, photograph; of the page at 12 pt and 200 dpi
+    coarse: float = 1.0  # pixels of a photograph for one of the sensor
 
     @property
     def inset_px(self) -> float:
@@ -62,6 +73,7 @@ def hand_look(seed: int) -> HandLook:
     pen, kind = draw_pen(source), source.random()
     if kind < _CLEAN:
         return HandLook(pen, PAPER)
+    coarse = 1.0
     margins = [int(40 * source.random() ** 1.5) for _ in range(4)]
     noise, quality = source.uniform(0, 6), source.randrange(35, 96)
     if kind < _SCANNED:
@@ -75,12 +87,14 @@ def hand_look(seed: int) -> HandLook:
         )
     else:
         photo, tones = draw_photo(source, seed=seed, em_px=_EM_PX)
-        ruled = source.random() < 0.4
+        ruled, chalked, part = source.random() < _RULED, source.random() < _CHALKED, source.random()
+        coarse = round(1 + (_MOST_COARSE - 1) * part / _COARSE, 2) if part < _COARSE else 1.0
+        if chalked and tones.ink < tones.paper:
+            tones = Tones(ink=tones.paper, paper=tones.ink)
         photo = replace(
             photo,
-            # what moves points is done to the strokes; the sheet has only what the writer put on it
-            cut_top_em=0.0, cut_bottom_em=0.0, cut_left_em=0.0, cut_right_em=0.0, frame_sides=0,
-            rotation_deg=0.0, tilt_x_deg=0.0, tilt_y_deg=0.0, bend_em=0.0,
+            # what moves points is done to the strokes
+            frame_sides=0, rotation_deg=0.0, tilt_x_deg=0.0, tilt_y_deg=0.0, bend_em=0.0,
             ruling_mm=round(source.uniform(4.5, 9), 1) if ruled else photo.ruling_mm,
             ruling=source.randrange(12, 60) if ruled else photo.ruling,
             squared=source.random() < 0.6,
@@ -88,6 +102,11 @@ def hand_look(seed: int) -> HandLook:
         if tones.ink > tones.paper:  # a blackboard: chalk, and no squares
             pen = replace(pen, width_px=max(pen.width_px, 2.8), grain=source.uniform(0.1, 0.5), seed=seed)
             photo = replace(photo, ruling_mm=0.0, ruling=0)
+        cuts = (photo.cut_left_em, photo.cut_top_em, photo.cut_right_em, photo.cut_bottom_em)
+        margins = [
+            round((photo.gap_em + cut) * _EM_PX) if cut else margin
+            for cut, margin in zip(cuts, margins, strict=True)
+        ]
         limit = abs(tones.paper - tones.ink) / 14  # nobody sends what nobody can read
         style = Style(
             ink=tones.ink,
@@ -101,7 +120,7 @@ def hand_look(seed: int) -> HandLook:
     style = replace(
         style, margin_left_px=left, margin_top_px=top, margin_right_px=right, margin_bottom_px=bottom
     )
-    return HandLook(pen, style)
+    return HandLook(pen, style, coarse)
 
 
 def style_of_hand(text: str) -> Style:
@@ -133,7 +152,9 @@ def write_formula(
     look = hand_look(seed)
     shapes = _bent_shapes(units, bank, seed)
     printed = np.array([_union([boxes[i] for i in unit.tokens]) for unit in units])
-    placed = _place(units, printed, shapes, random.Random(f"layout {seed}"))
+    source = random.Random(f"layout {seed}")
+    placed = _place(units, _closed_up(printed, source), shapes, source)
+    _put_above(placed, units, _covered(tokens, units), shapes, source)
     placed = _turned(placed, random.Random(f"line {seed}"))
     scale = symbol_scale(placed) * math.exp(random.Random(f"scale {seed}").gauss(0, 0.1))
     placed = placed * min(max(scale, 0.3), 3.0)
@@ -201,7 +222,9 @@ def _finish(lines: Lines, shape: tuple[int, int], look: HandLook, zoom: float) -
             margin_left_px=left, margin_top_px=top, margin_right_px=right, margin_bottom_px=bottom,
         )  # fmt: skip
         page = 2 * math.ceil(page[0] * zoom / 2), 2 * math.ceil(page[1] * zoom / 2)
-    image = degrade(PageImage(draw_lines(lines, page, pen), _IDENTITY), style)
+    ink = draw_lines(lines, page, pen)
+    # what is cut off beside a formula is mostly like it: the line before, or the line after
+    image = degrade(PageImage(ink, _IDENTITY), style, lambda offset: ink, coarse=look.coarse)
     assert image.pixels is not None
     return image.pixels
 
@@ -235,9 +258,57 @@ def _bent_shapes(units: Sequence[Unit], bank: Bank, seed: int) -> list[Shape]:
     return shapes
 
 
+def _closed_up(printed: Boxes, source: random.Random) -> Boxes:
+    """Let wide gaps between signs, as between the columns of a matrix, be as wide as a hand leaves them."""
+    kept = source.uniform(0.2, 1.1)
+    order = np.argsort(printed[:, 0], kind="stable")
+    reach = np.maximum.accumulate(printed[order, 2])
+    gaps = printed[order[1:], 0] - reach[:-1]
+    closed = np.concatenate([[0.0], np.cumsum(np.maximum(gaps - _WIDE_GAP_PX, 0) * (1 - kept))])
+    moved = printed.copy()
+    moved[order, 0] -= closed
+    moved[order, 2] -= closed
+    return moved
+
+
+def _covered(tokens: Sequence[Token], units: Sequence[Unit]) -> dict[int, list[int]]:
+    """Return for each unit that stands above something the numbers of the units of that."""
+    found: dict[int, list[int]] = {}
+    for number, unit in enumerate(units):
+        first = unit.tokens[0]
+        if tokens[first].text not in _ABOVE:
+            continue
+        depth, last = 0, first
+        for last in range(first + 1, len(tokens)):
+            depth += (tokens[last].text == "{") - (tokens[last].text == "}")
+            if depth <= 0:
+                break
+        below = [n for n, other in enumerate(units) if first < other.tokens[0] <= last]
+        if below:
+            found[number] = below
+    return found
+
+
+def _put_above(
+    placed: Boxes, units: Sequence[Unit], covered: dict[int, list[int]], shapes: Sequence[Shape],
+    source: random.Random,
+) -> None:  # fmt: skip
+    """Draw bars, arrows and hats above what has come to stand below them, as wide as it is."""
+    for number in sorted(covered, reverse=True):  # of two above each other the inner one first
+        below = placed[covered[number]]
+        left, top, right = below[:, 0].min(), below[:, 1].min(), below[:, 2].max()
+        wide = max((right - left) * source.uniform(0.8, 1.25), source.uniform(0.3, 0.5) * _EM_PX)
+        high = min(source.uniform(0.14, 0.34) * _EM_PX, 0.6 * wide)
+        if units[number].kind == BAR:
+            high = min(wide / shapes[number].aspect, 0.1 * wide + 2)
+        middle = (left + right) / 2 + source.gauss(0, 0.06) * _EM_PX
+        bottom = top - source.uniform(0.02, 0.18) * _EM_PX
+        placed[number] = middle - wide / 2, bottom - high, middle + wide / 2, bottom
+
+
 def _place(units: Sequence[Unit], printed: Boxes, shapes: Sequence[Shape], source: random.Random) -> Boxes:
     """Decide where and how large each unit is written, from where TeX has it."""
-    spread_x, spread_y = source.uniform(1.08, 1.5), source.uniform(1.0, 1.3)
+    spread_x, spread_y = source.uniform(0.98, 1.5), source.uniform(1.0, 1.3)
     size = source.uniform(0.95, 1.25)
     jitter = source.uniform(0.02, 0.07)
     placed = np.empty((len(units), 4))
@@ -253,7 +324,10 @@ def _place(units: Sequence[Unit], printed: Boxes, shapes: Sequence[Shape], sourc
         elif unit.kind == ROOT:
             new = width * spread_x, height * spread_y * source.uniform(1.0, 1.08)
         elif height > _TALL_PX and height > 2.2 * width:
-            new = min(max(width, height * form.aspect), 0.35 * height) * own, height * spread_y
+            new = (
+                min(max(width, height * form.aspect), 0.35 * height) * own,
+                (height * spread_y * source.uniform(0.85, 1.05)),
+            )
         else:
             new = _natural_size(width * own, height * own, form.aspect)
         x += source.gauss(0, jitter) * min(_EM_PX, new[0]) * (0.3 if stretches_x else 1)
@@ -295,6 +369,8 @@ def _fit(unit: Unit, form: Shape, box: NDArray[np.float64], inset: float) -> Poi
     x = form.points[:, 0]
     if unit.kind == ROOT:
         x = _stretched_root(form.points, width, height)
+    elif unit.kind == ARROW:
+        x = _stretched_arrow(form, width / height, leftwards=unit.label == r"\leftarrow")
     return np.column_stack([left + inset + width * x, top + inset + height * form.points[:, 1]])
 
 
@@ -310,6 +386,14 @@ def _stretched_root(points: Points, width: float, height: float) -> NDArray[np.f
         x < knee, x * (hook / knee), hook + (x - knee) * ((1 - hook) / (1 - knee))
     )
     return stretched
+
+
+def _stretched_arrow(form: Shape, aspect: float, *, leftwards: bool) -> NDArray[np.float64]:
+    """Stretch the line of an arrow to its length, and leave its head, in the outer half, as it is."""
+    head = 0.5 * min(form.aspect / aspect, 1.0)
+    outer = 1 - form.points[:, 0] if leftwards else form.points[:, 0]
+    stretched = np.where(outer < 0.5, outer * 2 * (1 - head), 1 - (1 - outer) * 2 * head)
+    return 1 - stretched if leftwards else stretched
 
 
 def _union(boxes: Sequence[Box | None]) -> NDArray[np.float64]:

@@ -3,12 +3,13 @@
 All strokes of a picture lie in one array, with a third column for the width of the line at each point. They
 are made smooth by cutting corners, drawn four times as large by Pillow, and made smaller again, which leaves
 soft edges. A formula of twenty symbols takes about three milliseconds. The same strokes, pen and seed give
-the same pixels.
+the same pixels. `drawn_signs` are strokes for signs that few people wrote.
 """
 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -25,6 +26,9 @@ MAX_SIDE_PX: Final = 16_000
 _LONG_PX: Final = 3.0  # segments longer than this are still cut when corners have been cut once
 _COARSE: Final = 1.0  # steps of widths, in pixels of the large picture
 _SHARP: Final = 0.4  # radians by which a line turns where it gets a round corner
+_CORNER: Final = 1.2  # radians
+_FEW_POINTS: Final = 4  # a stroke of the table with more is a curve ...
+_ANGULAR: Final = ("W", r"\star")  # ... but for these
 
 PENS: Final = ("ballpoint", "fineliner", "fountain", "pencil", "marker", "chalk", "tablet")
 
@@ -56,7 +60,7 @@ def draw_pen(source: random.Random) -> Pen:
     angle = source.uniform(20, 60)
     if kind == "ballpoint":
         return Pen(
-            1.4 + 1.3 * width, 0.35 * speed, 0.4 * taper, grain=0.10 * grain, fade=0.3 * fade, seed=seed
+            1.1 + 1.6 * width, 0.35 * speed, 0.4 * taper, grain=0.10 * grain, fade=0.3 * fade, seed=seed
         )
     if kind == "fineliner":
         return Pen(1.5 + 1.5 * width, 0.1 * speed, smooth=smooth)
@@ -67,7 +71,7 @@ def draw_pen(source: random.Random) -> Pen:
             1.5 + 1.6 * width, 0.4 * speed, 0.5 * taper, grain=0.15 + 0.3 * grain, fade=0.5 * fade, seed=seed
         )
     if kind == "marker":
-        return Pen(3.2 + 2.6 * width, 0.15 * speed, 0.1 * taper, 0.4 * nib, angle)
+        return Pen(3.2 + 3.4 * width, 0.15 * speed, 0.1 * taper, 0.4 * nib, angle)
     if kind == "chalk":
         return Pen(3.0 + 2.4 * width, 0.2 * speed, grain=0.25 + 0.35 * grain, fade=0.3 * fade, seed=seed)
     return Pen(1.5 + 2.2 * width, 0.5 * speed, 0.8 * taper, smooth=smooth)
@@ -262,3 +266,156 @@ def draw_ink(
     strokes = [(stroke - (left, top)) * scale + margin_px for stroke in ink.strokes]
     corner = left - margin_px / scale, top - margin_px / scale
     return draw_lines(Lines.of(strokes), (height, width), pen), scale, corner
+
+
+# Signs that inks of CROHME lack: strokes of points x,y in hundredths of the sign's box, `|` lifts the pen.
+_DRAWN: Final = r"""
+D 8,2 8,98|0,2 60,6 98,40 94,70 60,96 2,98
+J 20,2 98,2|64,2 66,70 50,96 20,96 2,74
+K 8,0 8,100|96,2 10,58|34,44 98,98
+O 56,2 20,8 2,46 14,88 50,98 86,84 98,46 82,10 52,2
+Q 54,2 18,8 2,46 14,82 50,90 86,78 98,42 82,8 50,2|58,66 98,100
+U 4,0 4,64 24,96 62,96 88,70 94,2|92,30 96,98
+W 0,2 24,98 50,22 74,98 100,0
+Z 4,4 96,4 4,96 98,96|24,50 78,50
+\delta 80,6 40,2 30,18 70,50 78,74 54,98 22,90 14,64 40,44 66,52
+\epsilon 92,12 50,2 20,16 26,42 66,48|30,46 6,66 14,90 52,98 96,84
+\zeta 30,2 78,10 24,40 8,70 40,86 74,92 60,100 40,98
+\eta 2,22 16,6 22,20 22,66|22,30 52,6 78,12 82,40 82,100
+\iota 40,2 34,70 52,98 80,84
+\kappa 10,2 10,98|90,6 14,56|40,44 92,98
+\nu 2,4 16,6 34,98 84,40 96,2
+\xi 86,4 40,2 26,18 44,32 80,34|50,34 12,48 16,64 56,70|40,70 4,82 40,92 78,96 60,100
+\rho 6,100 14,30 48,2 88,18 94,48 60,72 20,62
+\tau 2,22 24,4 98,6|52,8 46,80 62,98 80,90
+\upsilon 2,14 18,4 20,60 46,96 80,76 92,20 80,2
+\varphi 30,10 6,26 10,56 50,66 86,54 94,24 70,4 52,26 46,100
+\chi 4,6 22,8 76,96 96,94|92,4 8,98
+\psi 2,16 16,8 20,46 48,62 80,50 96,8|62,0 42,100
+\omega 16,8 2,44 16,92 40,88 50,50 60,88 84,92 98,44 80,6
+\vartheta 4,46 22,30 30,60 34,90 60,98 80,50 70,6 50,4 44,30 60,48 98,40
+\Gamma 12,2 12,98|10,4 92,4 92,20
+\Lambda 2,98 50,2 98,98
+\Omega 2,96 30,96 30,84 6,56 14,18 50,2 86,18 94,56 70,84 70,96 98,96
+\Phi 50,0 50,100|50,20 12,28 4,54 20,76 52,82 86,72 96,48 82,26 52,20
+\Psi 2,16 16,16 22,52 50,66 78,52 86,16 98,14|50,0 50,100
+\Pi 0,6 100,6|18,6 18,98|82,6 82,98
+\prod 0,6 100,6|18,6 18,98|82,6 82,98
+\coprod 0,96 100,96|18,2 18,96|82,2 82,96
+\Theta 52,2 18,10 2,48 16,88 50,98 86,86 98,46 82,10 52,2|26,50 74,50
+\Xi 4,4 96,4|22,50 78,50|2,96 98,96
+\partial 30,10 60,2 88,22 92,60 64,94 24,96 6,72 24,48 64,46 90,60
+\nabla 2,4 98,4 50,98 2,4
+\cup 2,0 4,60 30,98 70,98 96,60 98,0
+\cap 2,100 4,40 30,2 70,2 96,40 98,100
+\subset 98,4 40,6 4,30 4,70 40,94 98,96
+\supset 2,4 60,6 96,30 96,70 60,94 2,96
+\subseteq 96,2 40,4 6,24 6,50 40,72 96,74|4,98 98,98
+\supseteq 4,2 60,4 94,24 94,50 60,72 4,74|2,98 96,98
+\notin 96,14 40,16 6,40 6,62 40,86 96,88|8,50 90,50|78,0 26,100
+\emptyset 52,14 20,22 8,52 24,82 52,88 82,76 92,48 78,20 50,14|92,0 8,100
+\equiv 2,4 98,4|2,50 98,50|2,96 98,96
+\approx 2,30 24,4 50,24 76,38 98,10|2,90 24,64 50,84 76,98 98,70
+\sim 2,80 24,10 50,46 76,90 98,20
+\simeq 2,48 24,6 50,28 76,54 98,10|2,98 98,98
+\cong 2,36 24,4 50,20 76,40 98,8|2,68 98,68|2,98 98,98
+\propto 98,16 70,10 40,84 14,92 2,50 14,8 40,16 70,88 98,84
+\ll 46,2 2,50 46,98|98,2 54,50 98,98
+\gg 2,2 46,50 2,98|54,2 98,50 54,98
+\mp 4,4 96,4|4,62 96,62|50,30 50,98
+\circ 52,4 14,16 4,52 20,90 52,98 88,82 96,48 82,14 50,4
+\bullet 50,30 36,40 36,62 52,72 68,60 66,40 50,32 44,50 58,56
+\star 50,2 22,96 98,36 4,36 78,98 50,4
+* 50,2 50,98|8,26 92,76|92,24 8,78
+\oplus 52,2 16,12 2,50 16,88 50,98 86,86 98,48 84,12 50,2|50,2 50,98|2,50 98,50
+\otimes 52,2 16,12 2,50 16,88 50,98 86,86 98,48 84,12 50,2|18,18 82,82|82,18 18,82
+\wedge 2,98 50,2 98,98
+\vee 2,2 50,98 98,2
+\neg 2,10 96,10 96,96
+\perp 50,0 50,98|2,98 98,98
+\parallel 14,0 10,100|90,0 86,100
+\| 14,0 10,100|90,0 86,100
+\langle 92,0 8,50 92,100
+\rangle 8,0 92,50 8,100
+\lceil 96,2 10,2 8,100
+\rceil 4,2 90,2 92,100
+\lfloor 8,0 8,98 96,98
+\rfloor 92,0 92,98 4,98
+\leftarrow 98,50 2,50|24,4 2,50 24,96
+\leftrightarrow 2,50 98,50|18,4 2,50 18,96|82,4 98,50 82,96
+\Rightarrow 2,30 84,30|2,70 84,70|68,2 98,50 68,98
+\Leftrightarrow 12,30 88,30|12,70 88,70|26,2 2,50 26,98|74,2 98,50 74,98
+\Leftarrow 98,30 16,30|98,70 16,70|32,2 2,50 32,98
+\mapsto 4,10 4,90|4,50 98,50|78,6 98,50 78,94
+\uparrow 50,100 50,2|4,26 50,2 96,26
+\downarrow 50,0 50,98|4,74 50,98 96,74
+\ell 6,88 44,76 86,30 76,4 48,14 38,60 52,96 90,86
+\hbar 30,2 8,98|14,60 50,40 78,50 70,80 84,98|8,30 66,14
+\hat 2,96 50,4 98,96
+\tilde 2,80 24,12 50,46 76,88 98,20
+\dot 48,46 56,54
+\ddot 8,46 16,54|86,46 94,54
+\check 2,4 50,96 98,4
+: 44,10 56,14|44,86 56,92
+; 48,8 60,14|56,80 30,100
+? 8,24 30,4 76,4 90,26 50,54 50,72|48,94 56,98
+\setminus 4,0 96,100
+\backslash 4,0 96,100
+\iint 60,4 46,0 36,14 26,86 14,100 0,94|98,4 86,0 76,14 66,86 54,100 40,94
+\oint 96,6 76,0 58,14 42,86 24,100 4,94|52,34 26,42 24,60 48,68 74,60 76,42 52,34
+\bigcup 2,0 4,70 30,98 70,98 96,70 98,0
+\bigcap 2,100 4,30 30,2 70,2 96,30 98,100
+\triangle 50,4 4,96 96,96 50,4
+\angle 92,4 4,96 98,96
+\dag 50,0 50,100|8,28 92,28
+\prec 96,2 60,40 4,50 60,60 96,98
+\succ 4,2 40,40 96,50 40,60 4,98
+\aleph 6,4 96,96|16,30 4,60 10,98|84,4 96,30 66,60
+\Re 10,96 40,40 20,10 10,40|30,8 80,10 84,36 44,48 70,94 98,90
+\Im 90,14 50,4 14,20 50,40 60,70 40,94 6,84
+\overbrace 2,98 10,56 30,48 46,42 50,4 54,42 70,48 90,56 98,98
+\underbrace 2,2 10,44 30,52 46,58 50,96 54,58 70,52 90,44 98,2
+\vdots 48,4 54,8|48,48 54,52|48,92 54,96
+\ddots 4,6 8,10|48,48 52,52|92,92 96,96
+\therefore 48,6 54,10|6,90 12,94|88,90 94,94
+\because 6,6 12,10|88,6 94,10|48,90 54,94
+\square 4,4 4,96 96,96 96,4 4,4
+\varrho 10,60 30,4 84,10 90,46 50,66 20,56|16,50 10,84 60,90 70,100
+\varsigma 92,10 40,2 8,34 30,60 74,72 70,92 40,100
+\Upsilon 4,20 24,2 46,30 50,98|50,60 54,26 76,2 96,20
+\nearrow 4,96 96,4|52,4 96,4 96,48
+\searrow 4,4 96,96|52,96 96,96 96,52
+\leftharpoonup 98,96 2,96 28,4
+\rightharpoonup 2,96 98,96 72,4
+\rightleftharpoons 2,36 98,36 74,4|98,64 2,64 26,96
+\overleftrightarrow 2,50 98,50|18,4 2,50 18,96|82,4 98,50 82,96
+\subsetneq 96,2 40,4 6,20 6,46 40,66 96,68|4,84 98,84|64,72 40,100
+\nmid 50,0 50,100|10,62 90,38
+\% 88,4 10,98|18,6 4,24 18,44 32,24 18,6|82,58 68,76 82,96 96,76 82,58
+"""
+
+
+@lru_cache(maxsize=1)
+def drawn_signs() -> dict[str, Lines]:
+    """Return the signs of the table, by their names."""
+    signs = {}
+    for line in _DRAWN.strip().splitlines():
+        name, _, text = line.partition(" ")
+        strokes = [
+            np.array([[float(value) for value in point.split(",")] for point in stroke.split()]) / 100
+            for stroke in text.split("|")
+        ]
+        signs[name] = Lines.of(
+            [_with_corners(s) if len(s) <= _FEW_POINTS or name in _ANGULAR else s for s in strokes]
+        )
+    return signs
+
+
+def _with_corners(stroke: Points) -> Points:
+    """Repeat the points at which a line turns sharply: pens cut corners, but not where they halt."""
+    steps = np.diff(stroke, axis=0)
+    angles = np.arctan2(steps[:, 1], steps[:, 0])
+    turns = np.abs((np.diff(angles) + np.pi) % (2 * np.pi) - np.pi)
+    times = np.ones(len(stroke), dtype=np.int64)
+    times[1:-1][turns > _CORNER] = 3
+    return np.repeat(stroke, times, axis=0)

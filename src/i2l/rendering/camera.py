@@ -331,16 +331,19 @@ def _light(size: tuple[int, int], photo: Photo) -> Image.Image:
     return small.resize(size, Image.Resampling.BILINEAR)
 
 
-def degrade(image: PageImage, style: Style, neighbour: Neighbour = lambda offset: None) -> PageImage:
+def degrade(
+    image: PageImage, style: Style, neighbour: Neighbour = lambda offset: None, *, coarse: float = 1.0
+) -> PageImage:
     """Do to a drawn page what its style says, and keep track of where its points go.
 
-    ``neighbour`` draws the page so many pages on, for photographs with neighbours of the formula in them.
+    ``neighbour`` draws the page so many pages on, for photographs with neighbours of the formula in them;
+    ``coarse`` is how many pixels of a photograph are one of the sensor, as in a part of a larger one.
     """
     if image.pixels is None:
         return image
     if style.photo is not None:
         pixels, warp = take_photo(image.pixels, style, style.photo, neighbour)
-        return PageImage(_jpeg(pixels, style.jpeg_quality), image.matrix, warp=warp)
+        return PageImage(_sensed(pixels, style.jpeg_quality, coarse), image.matrix, warp=warp)
     pixels = image.pixels
     rows, columns = (
         (style.margin_top_px, style.margin_bottom_px),
@@ -384,6 +387,18 @@ def _add_noise(pixels: Pixels, deviation: float, seed: int) -> Pixels:
     offsets = (sums.reshape(pixels.shape) * round(deviation * 65536 / 147.8) + 32768) >> 16
     noisy: Pixels = np.clip(pixels + offsets, 0, 255).astype(np.uint8)
     return noisy
+
+
+def _sensed(pixels: Pixels, quality: int, coarse: float) -> Pixels:
+    """Return what a file has of a photograph with fewer pixels, as large as it would be with all of them."""
+    if coarse <= 1:
+        return _jpeg(pixels, quality)
+    height, width = pixels.shape
+    size = max(1, round(width / coarse)), max(1, round(height / coarse))
+    small = np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BOX))
+    return np.asarray(
+        Image.fromarray(_jpeg(small, quality)).resize((width, height), Image.Resampling.BICUBIC)
+    )
 
 
 def _jpeg(pixels: Pixels, quality: int) -> Pixels:
