@@ -36,7 +36,8 @@ from PIL import Image, ImageDraw, ImageFilter
 
 from i2l.pages.corpus import TEST_CLASSES
 from i2l.pages.document import PageFile
-from i2l.pages.find import DETECTOR_FOLDER, DISPLAYED, INLINE, Detector
+from i2l.pages.find import DETECTOR_FOLDER, Detector
+from i2l.pages.gather import DISPLAYED, INLINE
 from i2l.pages.marked import make_documents, make_pages, make_web_pages, mark_pages, write_pages
 from i2l.pages.reader import PageReader, homography, project, straighten
 

@@ -13,7 +13,7 @@ from PIL import Image
 from i2l.errors import I2LError
 from i2l.pages.corpus import PLACE
 from i2l.pages.crops import NO_INK, CropSource, in_another_script, load_pages
-from i2l.pages.find import CELL_PX, DISPLAYED, INLINE, KINDS, NUMBER
+from i2l.pages.gather import CELL_PX, DISPLAYED, INLINE, KINDS, NUMBER
 from i2l.pages.packed import OWNER_SHIFT, REGION_SHIFT, SHADES, list_packed, pack_pages, unpack_pages
 from i2l.pages.variety import Strangers, read_strangers, vary_story
 from tests.kept import outline

@@ -3,7 +3,8 @@
 import numpy as np
 
 from i2l.images.ink import measure_pieces
-from i2l.pages.find import CELL_PX, KINDS, NUM_CLASSES, SYMBOL_PX, GlyphHints, PageInk, _Assembly
+from i2l.pages.find import SYMBOL_PX
+from i2l.pages.gather import CELL_PX, KINDS, NUM_CLASSES, Gathering, GlyphHints, PageInk
 from tests.kept import assert_kept
 
 SYMBOL = 12  # height of small letters
@@ -95,7 +96,7 @@ def test_pages_are_put_together_as_they_were():
         page = PageInk(ink, measure_pieces(ink > 0)[0], float(SYMBOL))
         cells = answer(random, ink, marks, sure=2 + 2 * (number % 2))
         for name, hints in (("picture", None), ("fonts", hints_of(marks))):
-            found = _Assembly(page, cells, hints).found
+            found = Gathering(page, cells, hints, SYMBOL_PX).found
             measured[f"{number} {name}"] = [
                 value
                 for kind, box, score in (*found.formulas, *found.numbers)

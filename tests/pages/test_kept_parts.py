@@ -15,8 +15,9 @@ from i2l.inference.reading import Reading
 from i2l.pages import document
 from i2l.pages.corpus import Part, Story, compose_document, draw_look, read_stories
 from i2l.pages.document import PageFile, _Glyph
-from i2l.pages.find import DISPLAYED, NUMBER, Found, FoundPage, PageInk, _Assembly
+from i2l.pages.gather import DISPLAYED, NUMBER, FoundPage, Gathering, PageInk
 from i2l.pages.marked import compose_web_page
+from i2l.pages.order import Found
 from i2l.pages.reader import (
     PageReader,
     _ascender_share,
@@ -189,11 +190,11 @@ def test_displays_are_cut_at_rows_without_ink():
 
 def test_a_number_that_no_display_has_is_none_of_an_equation():
     display, own = Found(DISPLAYED, (100, 100, 300, 140), 1.0), Found(NUMBER, (400, 110, 430, 130), 1.0)
-    assembly = object.__new__(_Assembly)
-    assembly._hints, assembly._symbol, assembly._pieces = None, 10.0, np.zeros((0, 4), np.int64)
-    assembly._numbers = lambda: [Found(NUMBER, (250, 900, 270, 915), 1.0), own]  # the first is the page's
-    assembly._displays, assembly._inline = lambda: [display], lambda: []
-    found = assembly.found
+    gathering = object.__new__(Gathering)
+    gathering._hints, gathering._symbol, gathering._pieces = None, 10.0, np.zeros((0, 4), np.int64)
+    gathering._numbers = lambda: [Found(NUMBER, (250, 900, 270, 915), 1.0), own]  # the first is the page's
+    gathering._displays, gathering._inline = lambda: [display], lambda: []
+    found = gathering.found
     assert (found.formulas, found.numbers, found.number_of) == ((display,), (own,), (0,))
 
 
@@ -295,6 +296,21 @@ def test_few_words_are_no_prose(tmp_path):
     (tmp_path / "a.tex").write_text(SOURCE.replace("with many words", "$a$ " * 200))
     assert list(read_stories([tmp_path])) == []
     assert replace(Story("a"), parts=[Part("text", "b")]).parts[0].text == "b"
+
+
+@pytest.mark.parametrize("markup", ["<h2>Words</h2>", '<p align="center">', "latex a amp;amp; b", "</a>"])
+def test_pages_of_the_web_are_no_prose_of_tex(tmp_path, markup):
+    many = "Many words more are needed here."
+    (tmp_path / "a.tex").write_text(SOURCE.replace(many, f"Words {markup} here."))
+    assert list(read_stories([tmp_path])) == []
+    (tmp_path / "a.tex").write_text(SOURCE.replace(many, 6 * many).replace("Also", f"Also {markup}"))
+    assert len(list(read_stories([tmp_path]))) == 1
+
+
+def test_a_word_with_an_accent_stays_one(tmp_path):
+    (tmp_path / "a.tex").write_text(SOURCE.replace("A lemma that leans", r"It\^o and Cram\'{e}r, Erd\H{o}s"))
+    (story,) = read_stories([tmp_path])
+    assert any("Ito and Cram{e}r" in part.text for part in story.parts)
 
 
 def test_pages_that_could_not_be_read_are_named(capsys):

@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import io
+import itertools
 import json
 import os
 import pickle
@@ -33,18 +34,10 @@ from i2l.files import find_damage
 from i2l.pages import document
 from i2l.pages.corpus import Part, compose_document, draw_look
 from i2l.pages.document import MAX_PAGES, PageError, PageFile
-from i2l.pages.find import (
-    DETECTOR_FILE,
-    DETECTOR_FOLDER,
-    DISPLAYED,
-    INLINE,
-    NUMBER,
-    Found,
-    PageInk,
-    reduce_page,
-)
+from i2l.pages.find import DETECTOR_FILE, DETECTOR_FOLDER, reduce_page
+from i2l.pages.gather import DISPLAYED, INLINE, NUMBER, PageInk
 from i2l.pages.marked import WebDrawer, WebPage, compose_web_page, mark_pages
-from i2l.pages.order import reading_order
+from i2l.pages.order import Found, reading_order
 from i2l.pages.output import (
     PageTask,
     _claim,
@@ -288,6 +281,18 @@ def test_the_label_of_an_item_is_no_part_of_the_formula_that_begins_it(story):
     assert all(box.box[2] - box.box[0] < 0.14 * page.pixels.shape[1] for box in page.boxes), (
         "labels stand before"
     )
+
+
+@needs_tex
+def test_a_formula_that_begins_with_a_large_operator_stands_on_the_line(story):
+    parts = [Part("text", "word " * number + "\x010\x02 and \x011\x02 go on.") for number in range(1, 30)]
+    formulas = [("$", r"a + b + c = \sum_{i} x_i"), ("$", r"\sum_{i} x_i")]
+    pdf, formulas, look = set_story(replace(story, parts=parts, formulas=formulas), font="latin-modern")
+    page = next(mark_pages(pdf, formulas, look.size_pt, itertools.repeat(150)))
+    em = look.size_pt * 150 / 72
+    for box in page.boxes:
+        assert box.box[3] - box.box[1] < 2 * em, "what TeX broke over two lines is in two boxes"
+        assert box.box[3] - 1.1 * em < box.baseline_px < box.box[3] + 2, box
 
 
 def test_a_varied_story_keeps_its_formulas_and_gains_what_is_none(story):

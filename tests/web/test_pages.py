@@ -7,7 +7,16 @@ import pytest
 from PIL import Image
 
 from tests.pages.conftest import marked, pdf, story  # noqa: F401
-from tests.web.visiting import TELEPHONE, answer, answer_with, choose, token, transfer, visiting
+from tests.web.visiting import (
+    TELEPHONE,
+    answer,
+    answer_with,
+    choose,
+    expect_latex,
+    token,
+    transfer,
+    visiting,
+)
 
 pytestmark = [pytest.mark.tex]
 READING = answer_with(token("x"), latex="x^{2}")
@@ -131,6 +140,50 @@ def test_by_keyboard_a_rectangle_is_read_moved_resized_and_taken_away(visit, pic
     page.keyboard.press("Tab")
     page.keyboard.press("Delete")
     assert boxes.count() == number - 1
+
+
+def find(page, *boxes):
+    """Let the server find formulas in these places of any picture."""
+
+    def answer_boxes(route):
+        formulas = [{"box": list(box), "kind": "displayed", "number": None} for box in boxes]
+        response = route.fetch()
+        route.fulfill(response=response, json={**response.json(), "formulas": formulas})
+
+    page.unroute("**/api/page*")
+    page.route("**/api/page*", answer_boxes)
+
+
+@pytest.mark.parametrize(
+    ("boxes", "offered"),
+    [
+        ([(100, 100, 400, 140), (100, 500, 400, 540)], True),
+        ([(100, 100, 400, 540)], False),  # one high formula
+        ([(100, 100, 400, 140), (100, 200, 400, 240), (500, 110, 900, 240)], False),  # lines of one
+        ([(100, 500, 400, 540), (500, 90, 900, 460), (100, 100, 400, 140)], False),  # all beside a high one
+    ],
+)
+def test_formulas_far_apart_are_a_page_however_sure_their_reading_is(visit, tmp_path, boxes, offered):
+    """Whether a large screenshot was offered as a page was a matter of how sure the model happened to be."""
+    Image.new("L", (1000, 800), 255).save(tmp_path / "screen.png")
+    page = visit()
+    answer(page, answer_with(token("x"), latex="x^{2}", size=(1000, 800), scale=1.0, confidence=0.97))
+    find(page, *boxes)
+    choose(page, tmp_path / "screen.png")
+    if offered:
+        page.get_by_text("This looks like a page: pick a formula").wait_for()
+        assert page.locator(".formula-box").count() == len(boxes)
+    else:
+        expect_latex(page, "x^{2}")
+
+
+def test_a_small_picture_is_not_looked_through_for_pages(visit, tmp_path):
+    Image.new("L", (1000, 500), 255).save(tmp_path / "screen.png")
+    page = visit()
+    answer(page, answer_with(token("x"), latex="x^{2}", size=(1000, 500), scale=1.0, confidence=0.97))
+    find(page, (100, 100, 400, 140), (100, 400, 400, 440))
+    choose(page, tmp_path / "screen.png")
+    expect_latex(page, "x^{2}")
 
 
 def test_by_touch_a_rectangle_is_read(visit, picture):

@@ -29,6 +29,11 @@ RUN_CHARACTERS: Final = 14_000  # of one document: about five pages
 _MAX_FORMULA_CHARACTERS: Final = 900  # a longer display hardly ever fits a page
 _MIN_WORDS: Final = 150  # of a story
 _WORDS_PER_FORMULA: Final = 2.0
+_WORDS_PER_TAG: Final = 200  # of HTML; TeX has none, but for one in many pages
+_TAG: Final = re.compile(  # also as it is left over where a sign was taken for one of TeX
+    r"</?(?:a|b|i|p|em|li|ol|ul|br|hr|div|img|sub|sup|pre|span|code|font|table|strong|center|h[1-6])\b[^<>]*>"
+    r"|\b(?:amp|lt|gt|quot|nbsp);"
+)
 MARKED_RED: Final = 1  # red of every marked colour; green and blue count the formulas
 NUMBER_KEY: Final = 0x3000  # more than a document has formulas; dark, as all marks are
 _SKIPPED: Final = (
@@ -93,9 +98,15 @@ def _stories_of(bundle: Bundle) -> Iterator[Story]:
 
 
 def _is_prose(story: Story) -> bool:
-    """Tell prose with formulas in it from tables of symbols and from preambles."""
-    words = sum(len(PLACE.sub(" ", part.text).split()) for part in story.parts)
-    return words >= _MIN_WORDS and words >= _WORDS_PER_FORMULA * len(story.formulas)
+    """Tell prose with formulas in it from tables of symbols, from preambles and from pages of the web."""
+    texts = [PLACE.sub(" ", part.text) for part in story.parts]
+    words = sum(len(text.split()) for text in texts)
+    tags = sum(1 for text in texts for _ in _TAG.finditer(text))
+    return (
+        words >= _MIN_WORDS
+        and words >= _WORDS_PER_FORMULA * len(story.formulas)
+        and words >= _WORDS_PER_TAG * tags
+    )
 
 
 def _tell(story: Story, text: str, start: int, skipped: list[tuple[int, int]], meanings: Meanings) -> None:
@@ -167,6 +178,7 @@ _DROPPED: Final = re.compile(
     r"\s*(?:\[[^\]]*\])?\s*\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 )
 _REFERENCE: Final = re.compile(r"\\([A-Za-z]*(?:ref|cite)[A-Za-z]*)\s*(?:\[[^\]]*\])?\s*\{[^{}]*\}")
+_ACCENTS: Final = "'`^\"~=.-"  # or where a word may be parted: its letters stay together
 _KEPT: Final = ("emph", "textbf", "textit", "texttt", "textsc", "textsf")
 _COMMAND: Final = re.compile(r"\\([A-Za-z@]+)\*?[ \t]*(?:\[[^\]\n]*\])?|\\(.)", re.DOTALL)
 
@@ -251,7 +263,7 @@ def _keep_command(match: re.Match[str]) -> str:
     if match[1] in _KEPT:
         return rf"\{match[1]}"
     if match[2] is not None:
-        return match.group() if match[2] in "%&#_{}$" else " "
+        return match.group() if match[2] in "%&#_{}$" else "" if match[2] in _ACCENTS else " "
     return {"ldots": r"\ldots{}", "dots": r"\dots{}", "S": r"\S{}", "LaTeX": "LaTeX", "TeX": "TeX"}.get(
         match[1], " "
     )

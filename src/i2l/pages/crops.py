@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from i2l.images.ink import find_pieces
-from i2l.pages.find import CELL_PX, NUM_CLASSES
+from i2l.pages.gather import CELL_PX, NUM_CLASSES
 from i2l.pages.packed import OWNER_SHIFT, REGION_SHIFT, SHADES, PackedPage, unpack_pages
 
 NO_INK: Final = 255  # the owner of a cell without ink

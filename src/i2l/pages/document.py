@@ -30,7 +30,7 @@ from PIL import Image
 
 from i2l.errors import I2LError, require_extra
 from i2l.images.open import MAX_FILE_BYTES, MAX_PIXELS, ImageError, NotAnImageError, open_image
-from i2l.pages.find import GlyphHints
+from i2l.pages.gather import GlyphHints
 
 DPI: Final = 200.0  # at which the pages of a PDF are drawn
 MAX_PDF_BYTES: Final = 2 << 30

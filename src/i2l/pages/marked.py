@@ -40,7 +40,7 @@ from i2l.pages.corpus import (
     draw_look,
     draw_stories,
 )
-from i2l.pages.find import DISPLAYED, INLINE, KINDS, NUMBER
+from i2l.pages.gather import DISPLAYED, INLINE, KINDS, NUMBER
 from i2l.pages.variety import Strangers, part_of, vary_story
 from i2l.rendering.rasterize import open_pdf
 from i2l.rendering.sandbox import run_tex
@@ -167,7 +167,10 @@ def _spread(keys: NDArray[np.int32], pixels: NDArray[np.uint8]) -> NDArray[np.in
 def _pieces(strokes: Sequence[_Stroke], size_pt: float) -> dict[int, list[list[_Stroke]]]:
     """Cut the objects of each mark where TeX began a new line; numbers that are not neighbours are apart."""
     found: dict[int, list[list[_Stroke]]] = {}
-    for stroke in strokes:
+    for given in strokes:
+        low, high = given.box[1], given.box[3]
+        hangs = high < given.y + 0.1 * size_pt and low < given.y - 0.5 * size_pt  # from its point, as a sum
+        stroke = given._replace(y=(low + high) / 2 - 0.25 * size_pt) if hangs else given
         pieces = found.setdefault(stroke.key, [[]])
         if pieces[-1]:
             before = pieces[-1][-1]

@@ -20,7 +20,8 @@ from i2l.errors import I2LError
 from i2l.files import atomic_write
 from i2l.images.ink import find_runs, ink_bounds
 from i2l.images.open import EmptyImageError
-from i2l.pages.find import DISPLAYED, INLINE, KINDS, NUMBER, symbol_height
+from i2l.pages.find import symbol_height
+from i2l.pages.gather import DISPLAYED, INLINE, KINDS, NUMBER
 
 SUFFIX: Final = ".pages.xz"
 SHADES: Final = 15  # full ink

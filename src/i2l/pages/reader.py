@@ -28,16 +28,9 @@ from i2l.images.prepare import ImageTooLargeError
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
 from i2l.pages.document import MAX_PAGES, PageError, PageFile, PagePicture
-from i2l.pages.find import (
-    DETECTOR_FOLDER,
-    Box,
-    Detector,
-    FoundPage,
-    PageInk,
-    find_ink,
-    reduce_page,
-    symbol_height,
-)
+from i2l.pages.find import DETECTOR_FOLDER, Detector, find_ink, reduce_page, symbol_height
+from i2l.pages.gather import FoundPage, PageInk
+from i2l.pages.order import Box
 
 PICTURE, FONTS = "picture", "picture and fonts"  # the ways in which formulas are found
 _MODEL_SYMBOL_PX: Final = 14.4  # height of small letters at the scale that a model knows, at 200 dpi

@@ -32,7 +32,8 @@ from i2l.errors import I2LError
 from i2l.files import atomic_write, write_checksums
 from i2l.pages.corpus import TRAINING_CLASSES
 from i2l.pages.crops import NO_INK, Crops, CropSource, load_pages, put
-from i2l.pages.find import DETECTOR_FILE, MULTIPLE_PX, NUM_CLASSES, SYMBOL_KEY
+from i2l.pages.find import DETECTOR_FILE, MULTIPLE_PX, SYMBOL_KEY
+from i2l.pages.gather import NUM_CLASSES
 from i2l.pages.marked import make_pages, make_web_pages, write_pages
 from i2l.pages.packed import list_packed, pack_pages
 from i2l.pages.variety import read_strangers

@@ -6,7 +6,7 @@ import { byId, icon, make, pause } from "./dom.js";
 import { exportAs } from "./exports.js";
 import { loadFormats } from "./formats.js";
 import { canCapture, canPaste, captureScreen, filesOf, hasFiles, pasteImage, picturesOf } from "./intake.js";
-import { isPdf, leavesMuch, PageView } from "./pages.js";
+import { isHigh, isPdf, leavesMuch, PageView } from "./pages.js";
 import * as past from "./past.js";
 import { Result } from "./result.js";
 import { tinted } from "./tone.js";
@@ -43,11 +43,12 @@ const batch = new Batch({
 
 const pages = new PageView({ open: (part) => open(part, { name: current?.name, whole: current?.whole ?? current?.file }), failed: (error) => explain(error) });
 
-// Offers a picture that is too large, or mostly unread, as a page; gives whether there are formulas on it.
-const offerPage = async (file, { always = false } = {}) => {
+// Offers a picture that is too large, high, or mostly unread, as a page; gives whether there are formulas on it, and far apart if these alone count.
+const offerPage = async (file, { always = false, scattered = false } = {}) => {
   const asked = current;
   try {
     if (!await pages.find(file) && !always) return false;
+    if (scattered && !pages.isScattered) return false;
   } catch (error) {
     if (always && current === asked) explain(error);
     return false;
@@ -123,7 +124,8 @@ const read = async () => {
   try {
     const reading = await readImage(asked.file, { signal, onBusy: (why = "busy") => result.wait(say(why)) });
     if (signal.aborted) return;
-    if (leavesMuch(reading) && !asked.whole && await offerPage(asked.file)) return;
+    const much = leavesMuch(reading);
+    if ((much || isHigh(reading)) && !asked.whole && await offerPage(asked.file, { scattered: !much })) return;
     result.show(reading);
     notify(reading.note ? say("pad.print") : null);
     asked.id = reading.request_id;

@@ -19,9 +19,12 @@ const DOUBTFUL = 0.5;
 
 export const isPdf = (file) => file.type === "application/pdf" || /\.pdf$/i.test(file.name ?? "");
 
+// Whether a picture is many lines high, so that it may be a page, however sure its reading is.
+export const isHigh = ({ image_height: height, scale }) => height * scale > MANY_LINES_PX;
+
 // Whether a reading leaves so much of its picture unread that it may be a page.
-export const leavesMuch = ({ unread, confidence, image_height: height, scale }) => unread > MUCH_UNREAD
-  || (height * scale > MANY_LINES_PX && (unread > SOME_UNREAD || confidence < DOUBTFUL));
+export const leavesMuch = (reading) => reading.unread > MUCH_UNREAD
+  || (isHigh(reading) && (reading.unread > SOME_UNREAD || reading.confidence < DOUBTFUL));
 
 export class PageView {
   #file = null;
@@ -60,6 +63,17 @@ export class PageView {
     this.image = make("img", { src: address, alt: say("pageAlt", { page }) });
     await this.image.decode().catch(() => {});
     return about.formulas.length;
+  }
+
+  // Whether what was found lies further apart than the lines of one formula do: with more paper between two of them than both are high.
+  get isScattered() {
+    const boxes = this.#about.formulas.map(({ box }) => box).sort((one, other) => one[1] - other[1]);
+    let above = null;
+    return boxes.some((box) => {
+      const apart = above && box[1] - above[3] > above[3] - above[1] + box[3] - box[1];
+      if (!above || box[3] > above[3]) above = box;
+      return apart;
+    });
   }
 
   show() {
