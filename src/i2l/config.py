@@ -51,6 +51,7 @@ class TrainConfig(JsonConfig):
     slant: float = 0.0  # slanted, by up to this part of the height
     stretch: float = 0.0  # wider for its height, or narrower, by up to this log
     bend_px: float = 0.0  # bent: points of a wide grid are moved, by up to this deviation
+    coarse: float = 0.0  # half of the images through larger pixels, by up to this log of their side
     blur_px: float = 0.0  # blurred, by up to this deviation
     weight: float = 0.0  # ink times a factor of up to this log, down to half of it; blurred strokes widen
 

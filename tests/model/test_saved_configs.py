@@ -119,7 +119,7 @@ def test_a_model_folder_of_the_first_format_is_read(tmp_path):
     (folder / "config.json").write_text(json.dumps(old))
     write_checksums(folder)
     read = read_model_folder(folder)
-    assert read.config == dataclasses.replace(read_model_folder(now).config, dpi=180.0)
+    assert read.config == dataclasses.replace(model_preset("pinpoint"), dpi=180.0)
     (folder / "config.json").write_text(json.dumps(old | {"format": "i2l-model-99"}))
     with pytest.raises(ModelError, match="i2l-model-99"):
         read_model_folder(folder)

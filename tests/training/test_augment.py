@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from i2l.model.network import Window
-from i2l.training.augment import Augmentation, View, cover_cells, gather_view
+from i2l.training.augment import Augmentation, View, _through_pixels, cover_cells, gather_view
 from tests.kept import assert_kept, outline
 
 CANVAS = (18, 42)
@@ -176,3 +176,30 @@ def test_a_seed_changes_images_as_it_did():
                 place = [float(part[number]) for part in (view.top, view.left, view.zoom)]
                 measured[f"{name}, {num_tokens} tokens, {number}"] = [*place, *outline(255 - pixels)]
     assert_kept("augmented", measured, relative=0.01)
+
+
+def test_a_coarse_image_is_one_of_larger_pixels_enlarged():
+    ink = torch.rand(1, 8, 12)
+    large = ink.reshape(1, 4, 2, 6, 2).mean(dim=(2, 4))
+    enlarged = torch.nn.functional.interpolate(large[None], scale_factor=2, mode="bilinear")[0]
+    across, down = (
+        torch.zeros(1, size, size).scatter_add(
+            2, *_through_pixels(size, torch.tensor([2.0]), torch.tensor([0.0]), most_px=2.5)
+        )
+        for size in (12, 8)
+    )
+    seen = down @ ink @ across.mT
+    assert torch.allclose(seen[:, 1:-1, 1:-1], enlarged[:, 1:-1, 1:-1], atol=1e-6)
+
+
+def test_half_of_the_images_are_coarse_and_none_loses_ink():
+    image = np.full((5, 11), 255, dtype=np.uint8)
+    image[::2, ::2] = 0
+    view = gather(image, coarse=0.7)
+    plain = gather(image, count=1).pixels[0]
+    untouched = (view.pixels == plain).all(dim=2).all(dim=1)
+    assert 0.4 < untouched.float().mean() < 0.6
+    ink = (255 - view.pixels.float()).sum(dim=(1, 2)) / 255
+    assert ink[untouched].eq(18).all()
+    assert ink.numpy() == pytest.approx(18, rel=0.12)
+    assert len({pixels.numpy().tobytes() for pixels in view.pixels}) > 100  # sides and places differ

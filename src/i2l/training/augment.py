@@ -1,4 +1,4 @@
-"""Training images seen another way every time: moved, larger, turned, bent, blurred, lighter or heavier."""
+"""Training images, another way every time: moved, zoomed, turned, bent, coarse, blurred, dark or light."""
 
 import math
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ class Augmentation:
     slant: float = 0.0
     stretch: float = 0.0
     bend_px: float = 0.0
+    coarse: float = 0.0
     blur_px: float = 0.0
     weight: float = 0.0
 
@@ -102,8 +103,12 @@ def gather_view(
         pixels = gather_windows(
             storage, offsets, sizes, window=window, canvas_shape=canvas_shape, places=(top, left)
         )
-    if augmentation.blur_px or augmentation.weight:
+    if augmentation.coarse or augmentation.blur_px or augmentation.weight:
         ink = 1 - pixels.float() / WHITE
+        if augmentation.coarse:
+            chance = torch.rand(len(sizes), device=device)
+            sides_px = torch.exp(augmentation.coarse * (2 * chance - 1).clamp(min=0))
+            ink = _coarsen(ink, sides_px, math.exp(augmentation.coarse))
         if augmentation.blur_px:
             ink = _blur(ink, augmentation.blur_px * torch.rand(len(sizes), device=device))
         if augmentation.weight:
@@ -174,6 +179,45 @@ def _draw_bends(count: int, window: Window, bend_px: float, device: torch.device
     moves = strength * torch.randn(count, 2, *points, device=device)
     size = (window.height_px, window.width_px)
     return interpolate(moves, size=size, mode="bicubic", align_corners=True)
+
+
+def _coarsen(ink: Tensor, sides_px: Tensor, most_px: float) -> Tensor:
+    """Show each image as if it had been taken with larger pixels, and enlarged again: (B, H, W).
+
+    A picture of half the resolution comes to the model at twice its size. Every large pixel has the mean of
+    the ink under it, and between the middles of two the values go over into each other. Pixels of side 1
+    change nothing; none may have more than `most_px`.
+    """
+    seen = ink
+    for _ in range(2):  # along the rows, then along the columns
+        first = (sides_px > 1) * sides_px * torch.rand_like(sides_px)  # where the large pixels begin
+        places, shares = _through_pixels(seen.shape[2], sides_px, first, most_px)
+        through = torch.zeros(1, device=ink.device)
+        for place, share in zip(places.unbind(2), shares.unbind(2), strict=True):
+            through = through + share.unsqueeze(1) * seen.gather(2, place.unsqueeze(1).expand_as(seen))
+        seen = through.mT.contiguous()
+    return seen
+
+
+def _through_pixels(
+    size_px: int, sides_px: Tensor, first_px: Tensor, most_px: float
+) -> tuple[Tensor, Tensor]:
+    """Find which pixels of an axis are seen at each of its places, and their shares: two of (B, size, few).
+
+    A place is seen through the two large pixels whose middles are nearest.
+    """
+    sides, first = sides_px.view(-1, 1, 1), first_px.view(-1, 1, 1)
+    seen = torch.arange(size_px, device=sides_px.device).view(1, -1, 1)
+    between = (seen + 0.5 - first) / sides - 0.5  # counted in large pixels, from the middle of the first
+    left = between.floor()
+    pixels = (first + left * sides).floor() + torch.arange(math.ceil(2 * most_px) + 1, device=sides_px.device)
+    shares = torch.zeros(1, device=sides_px.device)
+    for large, weight in ((left, left + 1 - between), (left + 1, between - left)):
+        start = first + large * sides
+        covered = torch.minimum(pixels + 1, start + sides) - torch.maximum(pixels, start)
+        shares = shares + weight * covered.clamp(min=0) / sides
+    inside = (pixels >= 0) & (pixels < size_px)  # beyond the edge there is no ink
+    return pixels.clamp(0, size_px - 1).long(), shares * inside
 
 
 def _blur(ink: Tensor, deviations_px: Tensor) -> Tensor:

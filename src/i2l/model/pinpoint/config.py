@@ -22,7 +22,7 @@ _BLOCK: Final = Layer(kernel=3, stride=1, padding=1)
 
 @dataclass(frozen=True, kw_only=True)
 class PinpointConfig(ModelConfig):
-    """Residual convolutions near the ink, and a transformer decoder; by default, the model in the box."""
+    """Residual convolutions near the ink, and a transformer decoder; in the box is one with more blocks."""
 
     network: ClassVar = "pinpoint"
     presets: ClassVar = {"pinpoint": {}}
