@@ -29,7 +29,7 @@ FLOW = [
 ]
 OPEN_TO_ALL = {"errors", "config", "files", "html", ""}
 MAX_MODULE_LINES = 750
-MAX_MODULES = 137  # packages' own __init__.py aside: fewer, larger rooms
+MAX_MODULES = 139  # packages' own __init__.py aside: fewer, larger rooms
 
 MODULES = sorted(SOURCE.rglob("*.py"))
 

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { loadPyodide } from "pyodide";
-import { connect, startPython } from "./browser/reader.js";
+import { connect, exceptData, firstMemory, startPython } from "./browser/reader.js";
 
 process.on("uncaughtException", (error) => { // without Pyodide's source, which is one line of a million letters
   console.error(error.message);
@@ -13,6 +13,13 @@ process.on("uncaughtException", (error) => { // without Pyodide's source, which 
 const [source, formulas, out] = process.argv.slice(2);
 const here = dirname(fileURLToPath(import.meta.url));
 
+let data;
+const instantiate = WebAssembly.instantiate;
+WebAssembly.instantiate = async (...given) => {
+  const made = await instantiate(...given);
+  if ((made.instance ?? made).exports.PyObject_Call) data = firstMemory(made.instance ?? made).slice(); // of Python, not of the modules that call JavaScript
+  return made;
+};
 const started = await startPython(loadPyodide, { _makeSnapshot: true, env: { PYTHONOPTIMIZE: "2", HOME: "/home/pyodide" } }); // 2: without docstrings
 const { python } = started;
 for (const [folder, root] of Object.entries({ "/libraries": join(here, "python"), "/source": source })) {
@@ -61,5 +68,7 @@ for (const size of [1 << 20, 1 << 17, 1 << 14, 1 << 11, 1 << 8, 1 << 6]) {
   }
 }
 held.forEach((place) => _free(place));
-writeFileSync(out, python.makeMemorySnapshot());
+const saved = python.makeMemorySnapshot();
+exceptData(saved, data); // the module brings it along
+writeFileSync(out, saved);
 process.exit(0);

@@ -23,6 +23,7 @@ SURE = Evidence(
     second=-0.04,
     total=-0.2,
     shortness=-2.0,
+    company=2.0,
     lead=5.0,
     agreement=1.0,
     whole=0.0,
@@ -55,7 +56,7 @@ def test_a_file_from_before_maps_the_probability(tmp_path):
     calibration = Calibration.load(path)
     assert calibration.scoring is None
     assert calibration.confidence(SURE) == pytest.approx(0.5 + np.exp(-0.3) / 2)
-    assert calibration.confidence(SURE._replace(whole=-0.02)) == 0.5
+    assert calibration.confidence(SURE._replace(whole=-0.02)) == 0
 
 
 def test_one_token_in_doubt_makes_a_reading_doubtful():
@@ -66,10 +67,18 @@ def test_one_token_in_doubt_makes_a_reading_doubtful():
     assert confidences[-1] < 0.1
 
 
+def test_the_line_comes_from_the_origin():
+    """With a lowest group of which a fifth was right, nonsense was called a fifth sure."""
+    good = replace(NEW, given=(0.2, 0.9), right=(0.21, 0.99))
+    np.testing.assert_allclose(good([0.0, 0.002, 0.1, 0.2, 1.0]), [0.0, 0.0021, 0.105, 0.21, 0.99])
+    hopeless = SURE._replace(lowest=-7.0, lead=0.0)
+    assert replace(good, scoring=SCORING).confidence(hopeless) < 0.001
+
+
 def test_what_is_cut_or_leaves_ink_out_is_not_sure():
     calibration = replace(NEW, scoring=SCORING)
-    assert calibration.confidence(SURE._replace(finished=0.0)) == 0.05
-    assert calibration.confidence(SURE._replace(whole=-MAX_UNREAD)) == 0.05
+    assert calibration.confidence(SURE._replace(finished=0.0)) == 0
+    assert calibration.confidence(SURE._replace(whole=-MAX_UNREAD)) == 0
     assert calibration.confidence(SURE._replace(whole=-0.03)) > 0.8
 
 

@@ -6,7 +6,7 @@ import pytest
 from i2l.formulas.commands import picture_of
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.boxes import block_box, choose_symbols, smallest_blocks
-from i2l.inference.confidence import MAX_LEAD, TokenLooks, gather_evidence
+from i2l.inference.confidence import MAX_COMPANY, MAX_LEAD, TokenLooks, gather_evidence
 from i2l.inference.decoding import Hypothesis, NumpyArrays
 from i2l.inference.reading import is_formula, token_alternatives
 from i2l.model.config import AxisField, ReceptiveField
@@ -60,6 +60,7 @@ def test_a_sign_that_the_model_does_not_know_is_the_lowest():
     assert evidence.lowest == pytest.approx(np.log(0.095), abs=1e-3)
     assert evidence.second == pytest.approx(np.log(0.9), abs=1e-3)
     assert evidence.lead == MAX_LEAD
+    assert evidence.company == pytest.approx(np.log(4))
 
 
 @pytest.mark.parametrize(
@@ -111,6 +112,16 @@ def test_other_tokens_leave_a_formula_that_draws_something_else():
 def test_what_is_no_formula_has_no_others():
     step = [("}", 0.5), ("a", 0.4)]
     assert token_alternatives(hypothesis(step, [("a", 0.5), ("b", 0.4)]), VOCABULARY) == ((), ())
+
+
+def test_a_sign_in_company_is_surer_than_alone_and_a_crowd_no_surer_than_a_few():
+    few, more, many, crowd = (
+        gather_evidence(
+            np.zeros(count), log_prob=0.0, others=[], agreement=1.0, unread=0.0, finished=True
+        ).company
+        for count in (1, 6, MAX_COMPANY, 600)
+    )
+    assert few == 0 < more < many == crowd
 
 
 @pytest.mark.parametrize(("other", "lead"), [(-2.1, 0.0), (-2.6, 0.0), (-3.0, 0.4), (-99.0, MAX_LEAD)])

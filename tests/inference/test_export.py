@@ -18,11 +18,12 @@ from i2l.config import ObjectiveConfig, TrainConfig
 from i2l.errors import I2LError
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.prepare import place_on_canvas
+from i2l.inference import export
 from i2l.inference.confidence import Calibration
 from i2l.inference.decoding import BeamOptions, NumpyArrays, beam_search
 from i2l.inference.export import ExportError, ParityError, check_parity, export_model
 from i2l.inference.model_folder import ModelError, read_model_folder, update_model_card
-from i2l.inference.onnx_backend import OnnxBackend
+from i2l.inference.onnx_backend import OnnxBackend, session_options
 from i2l.inference.reader import Reader
 from i2l.model.calstm.network import Recognizer
 from i2l.model.checkpoint import load_network, save_checkpoint
@@ -180,8 +181,6 @@ def test_two_thousand_hostile_files(exported):
 
 
 def test_a_network_that_differs_is_not_kept(checkpoint, exported, tmp_path, monkeypatch):
-    from i2l.inference import export
-
     model, _ = load_network(checkpoint)
     for name in (
         "cell.attention.state.weight",
@@ -287,8 +286,6 @@ def test_products_with_four_bits_are_those_of_the_matrix_that_was_kept():
     import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
 
-    from i2l.inference import export
-
     random = np.random.default_rng(0)
     rows, matrix = (random.normal(size=(n, 1500)).astype(np.float32) for n in (7, 300))
     bias = random.normal(size=300).astype(np.float32)
@@ -323,35 +320,56 @@ def test_products_with_four_bits_are_those_of_the_matrix_that_was_kept():
         assert np.sqrt(np.square(found - expected).mean() / np.square(expected).mean()) < 0.01
 
 
-def test_weights_of_convolutions_are_stored_in_eight_bits():
-    import onnxruntime
+def convolution(kernels):
+    """A network that only looks with kernels."""
     from onnx import TensorProto, helper, numpy_helper
 
-    from i2l.inference.export import store_int8
-
-    random = np.random.default_rng(0)
-    kernels = (random.normal(size=(32, 16, 3, 3)) * np.geomspace(0.01, 10, 32)[:, None, None, None]).astype(
-        "f"
-    )
-    image = random.normal(size=(1, 16, 9, 9)).astype(np.float32)
     graph = helper.make_graph(
         [helper.make_node("Conv", ["x", "w"], ["y"])],
         "convolution",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 16, 9, 9])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 32, 7, 7])],
-        [numpy_helper.from_array(kernels, "w")],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, kernels.shape[1], 9, 9])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, len(kernels), 7, 7])],
+        [numpy_helper.from_array(kernels.astype(np.float32), "w")],
     )
-    network = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    run = [("before", network.SerializeToString())]
-    store_int8(network)
-    run.append(("after", network.SerializeToString()))
-    assert len(run[1][1]) < 0.4 * len(run[0][1])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+
+
+def test_large_kernels_are_stored_in_eight_bits_and_small_ones_are_not():
+    import onnxruntime
+
+    random = np.random.default_rng(0)
+    kernels = random.normal(size=(128, 128, 3, 3)) * np.geomspace(0.01, 10, 128)[:, None, None, None]
+    image = random.normal(size=(1, 128, 9, 9)).astype(np.float32)
+    network = convolution(kernels)
+    run = [network.SerializeToString()]
+    export.store_int8(network)
+    run.append(network.SerializeToString())
+    assert len(run[1]) < 0.3 * len(run[0])
     before, after = (
         onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"]).run(["y"], {"x": image})[0]
-        for _, content in run
+        for content in run
     )
     off = np.sqrt(np.square(after - before).mean(axis=(0, 2, 3)) / np.square(before).mean(axis=(0, 2, 3)))
     assert off.max() < 0.02, "each kernel has a scale of its own"
+    small = convolution(kernels[:, :64])
+    whole = small.SerializeToString()
+    export.store_int8(small)
+    assert small.SerializeToString() == whole, "an error in the first layers goes through all others"
+
+
+def test_kernels_in_eight_bits_are_turned_into_floats_once(tmp_path):
+    """They were turned into floats for every image."""
+    import onnx
+    import onnxruntime
+
+    network = convolution(np.random.default_rng(0).normal(size=(128, 128, 3, 3)))
+    export.store_int8(network)
+    options = session_options(1)
+    options.optimized_model_filepath = str(tmp_path / "loaded.onnx")
+    onnxruntime.InferenceSession(network.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    left = {node.op_type for node in onnx.load(tmp_path / "loaded.onnx").graph.node}
+    assert "DequantizeLinear" not in left
+    assert any("Conv" in name for name in left)
 
 
 def test_long_rows_keep_their_precision():

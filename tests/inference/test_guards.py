@@ -10,7 +10,7 @@ from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.decoding import BeamOptions, NumpyArrays, beam_search
-from i2l.inference.grammar import START, FormulaGuard, advance, may_end
+from i2l.inference.grammar import START, FormulaGuard, advance, guards_of_few, may_end
 from tests.inference.formulas import FORMULAS
 
 TOKENS = sorted({token for formula in FORMULAS for token in formula.split(" ")})
@@ -189,6 +189,15 @@ def test_repetition_comes_to_an_end(cycle, width):
     assert len(guarded.token_ids) < 110
     assert guarded.finished
     normalize_formula(" ".join(VOCABULARY.decode(guarded.token_ids)))
+
+
+def test_a_picture_of_one_symbol_shows_no_space():
+    """One letter was read as a hundred and fifty tokens of `{ } \\hspace { - 2 . 6 p t } {`, or of `~`."""
+    ids = VOCABULARY.encode([r"\hspace", r"\mkern", "~", r"\,"])
+    for number, guard in {0: GUARD, **guards_of_few(VOCABULARY)}.items():
+        (mask,) = guard.allowed([guard.start()], steps_left=50)
+        assert mask[VOCABULARY.encode(["x"])].all()
+        assert mask[ids].all() if number != 1 else not mask[ids].any()
 
 
 @pytest.mark.skipif("I2L_FORMULAS" not in os.environ, reason="I2L_FORMULAS=FILE names a list of formulas")

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from i2l import I2LError, ImageError, NotAFormulaError, Reader
 from i2l.cli import app
-from i2l.images.ink import MAX_DEEP_SHARE, deep_share
+from i2l.images.ink import MAX_DEEP_SHARE, deep_share, is_grain
 from i2l.inference.reading import find_nonsense
 from tests.images.other_pictures import KINDS, other_pictures
 from tests.inference.conftest import draw_formula
@@ -67,6 +67,33 @@ def test_most_pictures_of_other_things_are_refused(reader):
     )
     assert set(LEAST) == set(KINDS)
     assert {kind: refused[kind] for kind in LEAST if refused[kind] < LEAST[kind]} == {}
+
+
+def test_grain_is_told_by_its_ink(reader):
+    """No model is asked: one that is sure of nonsense read thousands of specks as a matrix."""
+    pictures = dict(other_pictures(20, seed=5))
+    grains = [pictures[f"grain {number}"] for number in (3, 6)]
+    for grain in grains:
+        with pytest.raises(NotAFormulaError, match="only grain"):
+            reader.prepare(grain)
+        assert reader.with_options(check=False).prepare(grain)
+        assert reader.prepare(grain, scale=1.0), "who says the scale says that it is a formula"
+
+
+def test_formulas_among_specks_are_no_grain(reader):
+    """As a scan may have them: two hundred specks, or of thousands of pieces a few that are single pixels."""
+    random = np.random.default_rng(0)
+    page = np.pad(np.tile(draw_formula("x ^ { 2 } = y", size=60), (4, 3)), 20, constant_values=255)
+    rows, columns = random.integers(page.shape[0], size=200), random.integers(page.shape[1], size=200)
+    page[rows, columns] = 0
+    assert not is_grain(page < 128)
+    squares = np.zeros((400, 400), bool)
+    for shift in (0, 1):
+        squares[shift::6, ::6] = squares[shift::6, 1::6] = True
+    squares[::60, 3::6] = True
+    assert not is_grain(squares)
+    squares[::6, 3::6] = True
+    assert is_grain(squares)
 
 
 def signs():

@@ -1,5 +1,6 @@
 """Strokes are read: in Python, by `i2l read`, with boxes in their own units and a word about the model."""
 
+import copy
 import json
 from dataclasses import replace
 
@@ -9,7 +10,8 @@ from typer.testing import CliRunner
 
 from i2l import Reader
 from i2l.cli import app
-from i2l.images.prepare import ImageTooLargeError
+from i2l.images.prepare import ImageTooLargeError, NotAFormulaError
+from i2l.inference import reading as reading_module
 from i2l.ink.strokes import Ink, InkError, write_inkml
 
 LINE = [[0, 30], [10, 30], [20, 30], [30, 30]]
@@ -59,6 +61,17 @@ def test_the_scale_of_strokes_does_not_matter(reader, reading):
 def test_the_model_for_print_says_what_it_is(reading):
     assert "never taught handwriting" in reading.note
     assert reading.to_dict() | {"latex": reading.latex, "model": "pinpoint"} == reading.to_dict()
+
+
+def test_doubt_of_a_model_for_print_refuses_no_strokes(reader, monkeypatch):
+    """Whether it made sense of them was a matter of its weights: a word about the model says enough."""
+    lost = NotAFormulaError("This does not look like a formula: what can be read in it makes no sense.")
+    monkeypatch.setattr(reading_module, "find_nonsense", lambda _: lost)
+    assert "never taught handwriting" in reader.read_strokes(FORMULA).note
+    taught = copy.copy(reader)
+    taught.model = replace(reader.model, handwriting=True)
+    with pytest.raises(NotAFormulaError, match="makes no sense"):
+        taught.read_strokes(FORMULA)
 
 
 def test_what_is_no_ink_is_refused(reader):

@@ -10,7 +10,7 @@ from PIL import Image
 
 from i2l import Reader
 from i2l.inference.model_folder import ENCODER, STEP, find_model
-from recipes.site_networks import optimize_network, write_in_planes
+from recipes.site_networks import FLOAT, MIN_PLANES, optimize_network, write_in_planes
 from tests.web.site import ROOT
 
 LEVELS = onnxruntime.GraphOptimizationLevel
@@ -77,5 +77,8 @@ def test_planes_can_be_put_together(networks):
     whole = bytearray(content)
     for start, end in json.loads(places):
         whole[start:end] = np.frombuffer(content[start:end], np.uint8).reshape(4, -1).T.tobytes()
-    assert len(json.loads(places)) > 10
+    large = [
+        one for one in model.graph.initializer if one.data_type == FLOAT and len(one.raw_data) > MIN_PLANES
+    ]
+    assert len(json.loads(places)) == len(large) > 0
     assert onnx.load_from_string(bytes(whole)) == model

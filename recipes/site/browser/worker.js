@@ -48,11 +48,12 @@ const startNetworks = async (files) => {
 const startInterpreter = async (files) => {
   const here = new URL("./", import.meta.url).href, ownFetch = self.fetch;
   self.fetch = (address, options) => (String(address).endsWith(PYODIDE) ? files[PYODIDE] : ownFetch(address, options));
+  const [{ loadPyodide }, { exceptData, firstMemory, startPython }] = await Promise.all([import("./pyodide.mjs"), import("./reader.js"), import("./pyodide.asm.mjs")]);
   WebAssembly.instantiateStreaming = async (given, imports) => {
-    const module = await given;
-    return { module, instance: await WebAssembly.instantiate(module, imports) };
+    const module = await given, saved = await files[SNAPSHOT], instance = await WebAssembly.instantiate(module, imports);
+    exceptData(saved, firstMemory(instance)); // which Pyodide then takes
+    return { module, instance };
   };
-  const [{ loadPyodide }, { startPython }] = await Promise.all([import("./pyodide.mjs"), import("./reader.js"), import("./pyodide.asm.mjs")]);
   const python = await startPython(loadPyodide, {
     indexURL: here, packageBaseUrl: here, stdLibURL: `${here}library.zip`, _loadSnapshot: files[SNAPSHOT],
     lockFileContents: { info: { abi_version: "2026_0", arch: "wasm32", platform: "emscripten_5_0_3", python: "3.14.2", version: "314.0.7" }, packages: {} },

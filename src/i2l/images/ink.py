@@ -9,7 +9,8 @@ the background. Black on white comes out exactly as it went in.
 since reading must not need SciPy.
 
 `deep_share` and `stroke_likeness` tell strokes, which formulas are made of, from shades, clouds and solid
-areas. What their limits rest on is in docs/reading.md. `looks_written` tells strokes that a hand drew.
+areas, `is_grain` tells symbols from grain. What their limits rest on is in docs/reading.md. `looks_written`
+tells strokes that a hand drew.
 """
 
 import math
@@ -55,6 +56,9 @@ _COVERED: Final = 0.8  # of the width of a piece, by another above or below it
 # Telling strokes from other ink.
 MAX_DEEP_SHARE: Final = 0.4  # of ink that lies deeper in other ink than strokes do
 MIN_LIKENESS: Final = 0.25  # of ink to the strokes of its picture
+MANY_GRAINS: Final = 400  # pieces of hardly a pixel; pictures of formulas have up to 100
+GRAIN_SHARE: Final = 0.4  # of all pieces, that are such grains
+_GRAIN_PX: Final = 2  # pixels that a grain has at most
 _DEPTH: Final = 0.25  # of the size of a symbol; bold strokes are half as deep
 _NARROW_PX: Final = 12  # a bar that was cropped to its ink
 _WORK_PX: Final = 20  # size of a symbol where this is measured
@@ -320,6 +324,13 @@ def _enclose(boxes: Boxes, group: npt.NDArray[np.int64]) -> Boxes:
     np.minimum.at(corners, group, boxes[:, :2])
     np.maximum.at(ends, group, boxes[:, 2:])
     return np.concatenate([corners, ends], axis=1)
+
+
+def is_grain(ink: InkMask) -> bool:
+    """Tell whether ink is specks, as grain has them: hundreds of single pixels, hardly fewer than others."""
+    _, amounts = measure_pieces(ink)
+    grains = np.count_nonzero(amounts <= _GRAIN_PX)
+    return bool(grains > MANY_GRAINS and grains >= GRAIN_SHARE * len(amounts))
 
 
 def deep_share(ink: Ink, *, symbol_px: float) -> float:

@@ -26,11 +26,13 @@ from i2l.images.ink import (
     MAX_DEEP_SHARE,
     MIN_LIKENESS,
     Ink,
+    InkMask,
     deep_share,
     extract_ink,
     find_pieces,
     image_colours,
     ink_bounds,
+    is_grain,
     stroke_likeness,
 )
 from i2l.images.open import ImageError, ImageSource, open_image
@@ -64,6 +66,7 @@ MAX_SHRINK: Final = 0.6  # how far below its own scale a model still reads
 MAX_INK_SHARE: Final = 0.5
 MIN_DENSE_PX: Final = 64  # smaller pictures may be all ink: a fraction bar
 SPECK_PX: Final = 5  # symbols that are not even so large cannot be read: they are grain
+_ONLY_GRAIN: Final = "This does not look like a formula: there is only grain in it."
 
 
 class ImageTooLargeError(ImageError):
@@ -235,6 +238,8 @@ def _fit(
     scales = [scale] if scale else _scales(ink, reduced, dpi / REFERENCE_DPI, scale_step, typeset=typeset)
     if as_it_is and scale is None and 1.0 not in scales:
         scales.insert(0, 1.0)
+    if check and scale is None and is_grain(_symbol_ink(ink)):
+        raise NotAFormulaError(_ONLY_GRAIN)
     symbol_px = SYMBOL_PX * dpi / REFERENCE_DPI / scales[-1]  # in the picture, if that was estimated
     if check and scale is None and not _has_strokes(found.image, found.uncropped, symbol_px / reduced):
         raise NotAFormulaError("This does not look like a formula: it has shades and areas, not strokes.")
@@ -285,7 +290,7 @@ def _scales(ink: Ink, reduced: int, wanted: float, step: float, *, typeset: bool
     """
     found = estimate_scale(ink)
     if found is None:
-        raise NotAFormulaError("This does not look like a formula: there is only grain in it.")
+        raise NotAFormulaError(_ONLY_GRAIN)
     change = wanted / (found * reduced)
     if typeset and abs(math.log(change)) <= KEPT_SCALE_LOG:
         return [1.0]
@@ -296,13 +301,19 @@ def _scales(ink: Ink, reduced: int, wanted: float, step: float, *, typeset: bool
 
 def estimate_scale(ink: Ink) -> float | None:
     """Return the size of the type, 1 for 12 pt at 200 dpi; None if there are no symbols to measure."""
-    darkness = ink.astype(np.float64)
-    mean_darkness = np.square(darkness).sum() / darkness.sum()  # of ink, weighted by itself
-    symbols = ink > 0.5 * mean_darkness
+    symbols = _symbol_ink(ink)
     if np.count_nonzero(symbols[:, 1:] & ~symbols[:, :-1]) > MAX_RUNS:
         return None
     left, top, right, bottom = find_pieces(symbols).T
     return large_symbol_size(bottom - top, right - left) / SYMBOL_PX
+
+
+def _symbol_ink(ink: Ink) -> InkMask:
+    """Tell the ink of symbols from the pale rim of their strokes."""
+    darkness = ink.astype(np.float64)
+    mean_darkness = np.square(darkness).sum() / darkness.sum()  # of ink, weighted by itself
+    symbols: InkMask = ink > 0.5 * mean_darkness
+    return symbols
 
 
 def large_symbol_size(

@@ -31,6 +31,7 @@ from i2l.inference.decoding import Hypothesis
 
 MIN_LOG_PROB: Final = -7.0  # of a token: what is less is impossible, however little it is
 MAX_LEAD: Final = 5.0
+MAX_COMPANY: Final = 12  # tokens
 MAX_UNREAD: Final = 0.1
 
 
@@ -42,6 +43,7 @@ class Evidence(NamedTuple):
     second: float  # of the next one
     total: float  # the sum over all tokens, flattened: from -10 to -20 is not as far as from 0 to -10
     shortness: float  # fewer tokens, fewer mistakes
+    company: float  # more tokens, up to a few: a sign alone has nothing beside it that shows its size
     lead: float  # over the best other reading, in log-probability; the most if none was found
     agreement: float  # share of the other scales it was read at that gave the same; 1 if at none
     whole: float  # less, the more ink no token looked at
@@ -113,6 +115,7 @@ def gather_evidence(
         second=float(ordered[min(1, len(ordered) - 1)]),
         total=-float(np.log1p(-ordered.sum())),
         shortness=-float(np.log(len(ordered))),
+        company=float(np.log(min(len(ordered), MAX_COMPANY))),
         lead=float(np.clip(lead, 0.0, MAX_LEAD)),
         agreement=agreement,
         whole=-min(unread, MAX_UNREAD),
@@ -166,7 +169,11 @@ class Kind:
 
 @dataclass(frozen=True)
 class Calibration:
-    """A rising line through points (score of a reading, share of such readings that is right)."""
+    """A rising line from the origin through points: the score of readings, and the share that is right.
+
+    The lowest point is the mean of a group: without the origin nothing would be less sure than such a mean,
+    not even what was read in a picture of grain.
+    """
 
     given: tuple[float, ...]
     right: tuple[float, ...]
@@ -178,7 +185,7 @@ class Calibration:
 
     def __call__(self, scores: ArrayLike) -> NDArray[np.float64]:
         """Map scores to the shares that are right."""
-        return np.interp(np.asarray(scores, np.float64), self.given, self.right)
+        return np.interp(np.asarray(scores, np.float64), (0.0, *self.given), (0.0, *self.right))
 
     def confidence(self, evidence: Evidence) -> float:
         """Return the probability that a reading is right.
@@ -187,7 +194,7 @@ class Calibration:
         a little of that the scoring weighs, as specks of a photograph are read by nobody.
         """
         if not evidence.finished or evidence.whole <= -(MAX_UNREAD if self.scoring else UNREAD_LIMIT):
-            return float(self(0.0))
+            return 0.0
         return float(self(self.scoring(evidence) if self.scoring else math.exp(evidence.log_prob)))
 
     def save(self, path: Path) -> None:

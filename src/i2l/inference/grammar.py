@@ -425,8 +425,8 @@ SPARE_STEPS: Final = 6  # one token may ask for this many more to close what it 
 # What a picture of one or two symbols cannot show: the size they are set in, an alphabet that looks like the
 # plain one, a table around them. A model that has seen such labels would write them now and then.
 UNSEEN: Final = _guarded_as("unseen") | {rf"\begin{{{name}}}" for name in ENVIRONMENTS}
-# Of one symbol: scripts, and a weight or upright form that nothing beside it shows.
-UNSEEN_ALONE: Final = UNSEEN | _guarded_as("unseen-alone")
+# Of one symbol: space, scripts, and a weight or upright form that nothing beside it shows.
+UNSEEN_ALONE: Final = UNSEEN | _guarded_as("unseen-alone") | commands.SPACES
 
 
 class GuardState(NamedTuple):

@@ -24,6 +24,21 @@ def available_threads() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
+def session_options(threads: int) -> onnxruntime.SessionOptions:
+    """Say how networks are run."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    options.enable_mem_pattern = False  # a plan for every size of an image would be kept
+    # Threads wait awake within a call, which is a third faster than waking them for each of hundreds of
+    # small operations, and sleep between calls: another session or process may need the processor.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
+    # Weights in eight bits are turned into floats once, on loading, and not for every image.
+    options.add_session_config_entry("session.disable_quant_qdq", "1")
+    return options
+
+
 class OnnxBackend:
     """An exported model. Needs no torch; may be used by several threads at once."""
 
@@ -45,15 +60,8 @@ class OnnxBackend:
         self._loading = threading.Lock()
         self._once = onnxruntime.RunOptions()  # images have many sizes: room for the largest is not kept
         self._once.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
-        options = onnxruntime.SessionOptions()
         self.num_lanes = threads or available_threads()
-        options.intra_op_num_threads = self.num_lanes
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        options.enable_mem_pattern = False  # a plan for every size of an image would be kept
-        # Threads wait awake within a call, which is a third faster than waking them for each of hundreds of
-        # small operations, and sleep between calls: another session or process may need the processor.
-        options.add_session_config_entry("session.force_spinning_stop", "1")
+        options = session_options(self.num_lanes)
         try:
             self._encoder, self._step = (
                 onnxruntime.InferenceSession(folder.path / name, options, providers=["CPUExecutionProvider"])

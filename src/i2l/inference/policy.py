@@ -139,7 +139,11 @@ class SearchPolicy:
     def _search(
         self, inks: Sequence[CanvasInk], options: BeamOptions, backend: Backend, memories: Memories
     ) -> list[Attempt]:
-        """Search in the images of a batch; those of one symbol, and of two, have guards of their own."""
+        """Search in the images of a batch; those of one symbol, and of two, have guards of their own.
+
+        There a longer reading is not favoured: one blurred letter was read as a hundred empty groups, each
+        likelier than the letter.
+        """
         groups: dict[int, list[int]] = {}
         for place, ink in enumerate(inks):
             number = ink.num_symbols if ink.num_symbols in self._guards else ANY_NUMBER
@@ -147,8 +151,11 @@ class SearchPolicy:
         found: dict[int, Attempt] = {}
         for number, places in groups.items():
             guard = self._guards[number] if self._guarded else None
+            penalty = options.length_penalty if number == ANY_NUMBER else 0.0
             together = [inks[place] for place in places]
-            attempts = self._search_together(together, options, guard, backend, memories)
+            attempts = self._search_together(
+                together, replace(options, length_penalty=penalty), guard, backend, memories
+            )
             found |= zip(places, attempts, strict=True)
         return [found[place] for place in range(len(inks))]
 

@@ -195,14 +195,19 @@ class Reader:
 
         Raises:
             InkError: if there are no strokes in it; the message says why and what to do.
-            ImageError: if the formula is too large for the model, or makes no sense.
+            ImageError: if the formula is too large for the model, or makes no sense to one that was taught
+                handwriting.
         """
         started = time.perf_counter()
         ink = take_ink(source)
         other = self._reader_of_handwriting() if self._notices_handwriting else None
         reader = other if isinstance(other, Reader) else self
-        (reading,) = reader._search([[reader.prepare_strokes(ink)]], reader.model.backend)
-        if reader.model.handwriting is False:
+        taught = reader.model.handwriting is not False
+        # Strokes are no shades nor grain: where print makes no sense of them, the note says why.
+        (reading,) = reader._search(
+            [[reader.prepare_strokes(ink)]], reader.model.backend, check=reader.options.check and taught
+        )
+        if not taught:
             reading = _with_note(reading, reader._print_note("Read", other))
         if isinstance(reading, I2LError):
             raise reading
@@ -400,7 +405,7 @@ class Reader:
         and believed if it is sure.
         """
         notices = self._notices_handwriting
-        results = self._search(forms, backend)
+        results = self._search(forms, backend, check=self.options.check)
         if not notices:
             return results
         wanted = {  # of each image that the other model reads, how sure it must be
@@ -425,6 +430,7 @@ class Reader:
         found = other._search(
             list(handed.values()),
             other.model.backend if backend is self.model.backend else other.model.backend.lane(),
+            check=other.options.check,
         )
         for place, reading in zip(handed, found, strict=True):
             first = results[place]
@@ -454,13 +460,13 @@ class Reader:
         return handed
 
     def _search(
-        self, forms: Sequence[list[PreparedImage]], backend: Backend
+        self, forms: Sequence[list[PreparedImage]], backend: Backend, *, check: bool
     ) -> list[Reading | NotAFormulaError]:
-        """Search in images and make readings of what was found; one that makes no sense is an error."""
+        """Search in images and make readings of what was found; with a check, nonsense is an error."""
         large = sum(images[-1].pixels.size for images in forms) > _BATCH_PIXELS
         with self._large if large else nullcontext():
             attempts = self._policy.search(forms, backend)
-        return self._assembly.assemble(attempts, check=self.options.check)
+        return self._assembly.assemble(attempts, check=check)
 
 
 class _OtherReader:
