@@ -1,9 +1,10 @@
 """What ink shows of a formula, and what TeX is to see of it so that signs stand where hands put them."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
 from i2l.ink.bank import formula_units, label_tokens, layout_formula, written_formula
 
@@ -33,9 +34,8 @@ def test_tex_sees_tall_brackets_and_spaces(label, layout):
     assert layout_formula(label) == layout
 
 
-signs = st.sampled_from(
-    ["x", "2", "+", "=", r"\alpha", r"\,", r"\quad", r"\cdots", r"\sin", "'", r"\mathrm { d }"]
-)
+SPACES = (r"\,", r"\quad")
+signs = st.sampled_from(["x", "2", "+", "=", r"\alpha", *SPACES, r"\cdots", r"\sin", "'", r"\mathrm { d }"])
 formulas = st.recursive(
     signs,
     lambda inner: st.one_of(
@@ -56,11 +56,18 @@ formulas = st.recursive(
 @given(formula=formulas)
 @settings(max_examples=200, deadline=None)
 def test_label_and_layout_draw_the_same_signs_in_the_same_order(formula):
+    assume(not set(formula.split()) <= set(SPACES))  # ink shows no spaces: the test below is about these
     written = written_formula(formula)
     layout = normalize_formula(layout_formula(formula))
     labels = [unit.label for unit in formula_units(written.tokens)]
     assert [unit.label for unit in formula_units(layout.tokens)] == labels
     assert written_formula(written.formula).formula == written.formula
+
+
+@pytest.mark.parametrize("label", [*SPACES, r"\, \quad", "$ \\, $"])
+def test_spaces_alone_are_no_ink(label):
+    with pytest.raises(FormulaError, match="empty"):
+        written_formula(label)
 
 
 def test_the_first_cell_of_a_table_has_no_idle_braces_either():
