@@ -122,7 +122,8 @@ def read(w, config, pixels, token_ids, bos=1):
     for word in [bos, *token_ids[:-1]]:
         ey = w["embedding.weight"][word]
         h, z, alpha, hs, cs = calstm(w, "cell.", config, ey, hs, cs, a)
-        first = np.tanh(layer(w, "output.first", np.concatenate([ey, h, z])))
+        inputs = np.concatenate([ey, h, z]) if config.output_skips else h
+        first = np.tanh(layer(w, "output.first", inputs))
         logits.append(layer(w, "output.score", np.tanh(layer(w, "output.second", first))))
         attention.append(alpha.reshape(config.grid))
     return np.array(logits), np.array(attention)

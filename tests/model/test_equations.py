@@ -18,6 +18,7 @@ VARIANTS = {
     "shared-attention": {"attention": "shared"},
     "beta-gate": {"beta_gate": True},
     "cell-clip": {"cell_clip": 0.2},
+    "no-output-skips": {"output_skips": False},
 }
 
 

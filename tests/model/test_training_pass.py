@@ -21,6 +21,7 @@ VARIANTS = {
     "one-layer": {"lstm_layers": 1},
     "three-layers": {"lstm_layers": 3},
     "clipped": {"cell_clip": 0.2},
+    "no-output-skips": {"output_skips": False},
     "aligned-units": {"lstm_units": 16, "embedding_units": 8},
 }
 UNCOVERED = {

@@ -61,6 +61,7 @@ class CalstmConfig(ModelConfig):
 
     # Output layer: its two hidden layers have this many units, raised to the vocabulary's size if larger.
     output_units: int = 358
+    output_skips: bool = True  # it also reads the word before and what attention read, past the LSTM stack
     dropout: float = 0.0  # on what a layer hands upwards, never on the recurrence
 
     def __post_init__(self) -> None:

@@ -188,20 +188,33 @@ class InitModel(nn.Module):
 
 
 class OutputLayer(nn.Module):
-    """The deep output layer: an MLP over the word read, the stack's output and the context (two skips)."""
+    """The deep output layer: an MLP over the word read, the stack's output and the context.
+
+    The word and the context skip the LSTM stack; without skips the layer reads the stack's output alone.
+    """
 
     def __init__(
-        self, *, embedding_units: int, state_units: int, feature_units: int, units: int, vocab_size: int
+        self,
+        *,
+        embedding_units: int,
+        state_units: int,
+        feature_units: int,
+        units: int,
+        vocab_size: int,
+        skips: bool = True,
     ) -> None:
         super().__init__()
         units = max(units, vocab_size)
-        self.first = linear(embedding_units + state_units + feature_units, units)
+        self.skips = skips
+        input_units = embedding_units + state_units + feature_units if skips else state_units
+        self.first = linear(input_units, units)
         self.second = linear(units, units)
         self.score = linear(units, vocab_size)
 
     def forward(self, embedded: Tensor, output: Tensor, context: Tensor) -> Tensor:
         """Compute the logits (..., K) from (..., m), (..., n) and (..., D)."""
-        first = torch.tanh(self.first(torch.cat([embedded, output, context], dim=-1)))
+        inputs = torch.cat([embedded, output, context], dim=-1) if self.skips else output
+        first = torch.tanh(self.first(inputs))
         logits: Tensor = self.score(torch.tanh(self.second(first)))
         return logits
 

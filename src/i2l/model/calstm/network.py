@@ -176,10 +176,13 @@ def _initial_state(model: "Recognizer", features: Tensor) -> tuple[list[Tensor],
 
 
 def _score(model: "Recognizer", embedded: Tensor, output: Tensor, context: Tensor) -> Tensor:
-    """The output layer for all steps: its first kernel in three parts, so that nothing is concatenated."""
+    """The output layer for all steps: its first kernel in parts, so that nothing is concatenated."""
     layer = model.output.first
-    inputs = [part.flatten(0, 1) for part in (embedded, output, context)]
-    widths = [embedded.shape[2], model.config.lstm_units, context.shape[2]]
+    units = model.config.lstm_units
+    parts, widths = [output], [units]
+    if model.output.skips:
+        parts, widths = [embedded, output, context], [embedded.shape[2], units, context.shape[2]]
+    inputs = [part.flatten(0, 1) for part in parts]
     surplus = aligned(layer.out_features) - layer.out_features
     first = functional.pad(layer.bias.to(embedded.dtype), (0, surplus))
     for part, kernel in zip(inputs, torch.split(layer.weight, widths, dim=1), strict=True):
@@ -227,6 +230,7 @@ class Recognizer(Network):
             feature_units=config.feature_units,
             units=config.output_units,
             vocab_size=vocab_size,
+            skips=config.output_skips,
         )
         self.init_model = (
             InitModel(
