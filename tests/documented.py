@@ -86,6 +86,7 @@ _HERE = {
     "I2L_TOKEN=...": "I2L_TOKEN=secret",
     " ... ": " ",
     "--max-tokens 8": "--max-tokens 2",
+    "--min-token-count 20": "--min-token-count 1",
     "--count 60000": "--count 6",
     "--count 110000": "--count 6",
     "--sweep-samples 200": "--sweep-samples 2",

@@ -3,6 +3,7 @@
     python -m benchmarks.results                   the tables and curves of docs/ anew from results/
     python -m benchmarks.results add NAME --title TITLE --run RUN --readings FOLDER --data DATASET \\
         --test EVALUATION --val EVALUATION         take over a run of `i2l train` and two of `i2l evaluate`
+                                                   (NAME hepth/...: a run on a set of im2latex-90k's size)
     python -m benchmarks.results measured NAME --localization EVALUATION --real EVALUATION --sweep EVALUATION
     python -m benchmarks.results reread NAME --model CHECKPOINT --data DATASET
     python -m benchmarks.results box --test EVALUATION --real EVALUATION --sweep EVALUATION \\

@@ -32,6 +32,7 @@ class TrainingMetrics:
     bleu: float
     edit_distance: float
     ase: float
+    alpha_penalty: float = 0.0
 
 
 TEST_SCORES: Final = (
@@ -45,6 +46,11 @@ TRAINING: Final = (
     TrainingMetrics("strips", False, 0.5, 75, 0.9300, 0.8874, 0.0691, 4.9899),
     TrainingMetrics("nopool", True, 0.5, 104, 0.9333, 0.8909, 0.0684, 4.5801),
     TrainingMetrics("nopool", False, 0.1, 119, 0.9348, 0.8820, 0.0738, 4.7099),
+)
+# The same on Im2latex-90k.
+TRAINING_90K: Final = (
+    TrainingMetrics("strips", True, 0.5, 110, 0.9366, 0.8886, 0.0688, 5.1237),
+    TrainingMetrics("strips", False, 0.5, 161, 0.9386, 0.8810, 0.0750, 4.8291, 0.0005),
 )
 NAMES: Final = {"nopool": "NOPOOL", "strips": "STRIPS"}
 

@@ -4,11 +4,19 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from benchmarks.results.markdown import NOTHING, distance, percent, points, score, table
-from benchmarks.results.paper import CURVE, NAMES, TARGETS, TEST_SCORES, TRAINING
-from benchmarks.results.store import COMPARED, Run
+from benchmarks.results.paper import CURVE, NAMES, TARGETS, TEST_SCORES, TRAINING, TRAINING_90K
+from benchmarks.results.score_tables import compare
+from benchmarks.results.store import COMPARED, HEPTH, Run, load_runs
 from i2l.evaluation.scores import FIGURE_BY_KEY, paired_bootstrap
 
 _PAPER_KEYS: Final = ("bleu_moses", "edit_distance", "im2markup_match_no_spaces", "compiles_somehow")
+_HEPTH_PAIRS: Final = (  # each a run and the one that differs from it in one thing (the third in two)
+    ("nopool", "strips"),
+    ("strips-no-init", "strips"),
+    ("nopool-no-init-beta", "nopool"),
+    ("strips-no-init", "strips-no-init-alpha"),
+    ("nopool-no-skips", "nopool"),
+)
 
 
 def bars(runs: Sequence[Run]) -> str:
@@ -102,6 +110,7 @@ def training(runs: Sequence[Run]) -> str:
 def init_model(runs: Sequence[Run]) -> str:
     """What the init model is worth: theirs on validation, ours paired on test."""
     rows = []
+    on_hepth = load_runs(HEPTH)
     for model in ("nopool", "strips"):
         theirs = {paper.init_model: paper.bleu for paper in TRAINING if paper.model == model}
         row = [
@@ -110,10 +119,11 @@ def init_model(runs: Sequence[Run]) -> str:
             percent(theirs[False]),
             points(theirs[True] - theirs[False]),
         ]
-        pair = _init_pair(runs, model)
+        pair = _init_pair(runs, model) or _init_pair(on_hepth, model)
         if pair is None:
             rows.append([*row, NOTHING, NOTHING, "not trained"])
             continue
+        row[0] += f", ours on {pair[0].settings['data']['num_samples']['train']:,} formulas"
         found = paired_bootstrap(pair[0].counts, pair[1].counts, COMPARED[:1])["bleu_moses"]
         gap = found.interval
         rows.append(
@@ -126,6 +136,51 @@ def init_model(runs: Sequence[Run]) -> str:
         )
     head = ["model", "theirs, with", "without", "gain", "ours, with", "without", "gain (95 % interval)"]
     return table(head, rows)
+
+
+def hepth_scores(runs: Sequence[Run]) -> str:
+    """The authors' rows on Im2latex-90k, and our runs on a set of its size and kind."""
+    tested = {paper.model: paper for paper in TEST_SCORES if paper.dataset == "Im2latex-90k"}
+    rows = []
+    for paper in TRAINING_90K:
+        test = tested.get(paper.model) if paper.init_model else None
+        rows.append(
+            [
+                f"{NAMES[paper.model]}, the authors",
+                _yes(paper.init_model),
+                str(paper.beta1),
+                f"{paper.alpha_penalty:g}",
+                str(paper.epochs),
+                f"{paper.ase:.2f}",
+                percent(paper.bleu),
+                distance(paper.edit_distance),
+                *((percent(test.bleu), distance(test.edit_distance)) if test else (NOTHING, NOTHING)),
+                percent(test.visual_match) if test else NOTHING,
+            ]
+        )
+    for run in load_runs(HEPTH):
+        settings, val, test = run.settings["settings"], run.figures("val"), run.figures()
+        rows.append(
+            [
+                f"**{run.title}**",
+                _yes(settings["model"]["init_model"]),
+                f"{settings['training']['beta1']:g}",
+                f"{settings['objective']['alpha_penalty']:g}",
+                f"{run.settings['epochs']:g}",
+                f"{run.settings['ase']:.2f}",
+                score("bleu_moses", val["bleu_moses"]),
+                score("edit_distance", val["edit_distance"]),
+                *(score(key, test[key], with_interval=True) for key in _PAPER_KEYS[:3]),
+            ]
+        )
+    head = ["model", "init model", "β1", "λ_A", "epochs", "ASE_N", "val BLEU", "val edits"]
+    return table([*head, "test BLEU", "test edits", "visual match"], rows)
+
+
+def hepth_differences(runs: Sequence[Run]) -> str:
+    """What each change of a setting does, on the same test formulas."""
+    by_name = {run.name: run for run in load_runs(HEPTH)}
+    return compare([(by_name[a], by_name[b]) for a, b in _HEPTH_PAIRS if a in by_name and b in by_name])
 
 
 def minutes(runs: Sequence[Run]) -> str:
@@ -191,5 +246,7 @@ TABLES: Final[dict[str, Callable[[Sequence[Run]], str]]] = {
     "test-scores": test_scores,
     "training": training,
     "init-model": init_model,
+    "hepth-scores": hepth_scores,
+    "hepth-differences": hepth_differences,
     "minutes": minutes,
 }

@@ -47,7 +47,11 @@ def differences(runs: Sequence[Run]) -> str:
     ends = (FIRST, *VARIANTS)
     names = [(name, name.removesuffix(end)) for end in ends for name in by_name if name.endswith(end)]
     names.append(("nopool", "strips"))
-    pairs = [(by_name[a], by_name[b]) for a, b in names if a in by_name and b in by_name]
+    return compare([(by_name[a], by_name[b]) for a, b in names if a in by_name and b in by_name])
+
+
+def compare(pairs: Sequence[tuple[Run, Run]]) -> str:
+    """The second run of each pair minus the first, on the same test formulas."""
     found = [paired_bootstrap(first.counts, second.counts, COMPARED) for first, second in pairs]
     rows = []
     for figure in COMPARED:

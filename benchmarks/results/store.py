@@ -1,5 +1,7 @@
 """`results/`: one folder a run, small files, nothing of the data but numbers and what the model wrote.
 
+`results/hepth/` has the runs on a training set of im2latex-90k's size and kind, in folders of the same form.
+
 run.json            settings, data, hardware, minutes
 curve.json          losses and validation scores by minutes
 test.json, val.json scores of `i2l evaluate` with intervals and breakdowns
@@ -24,6 +26,7 @@ from i2l.evaluation.scores import FIGURE_BY_KEY, Figure, Interval
 from i2l.files import atomic_write
 
 FOLDER: Final = Path(__file__).parents[2] / "results"
+HEPTH: Final = FOLDER / "hepth"
 EXAMPLES: Final = FOLDER / "examples.json"  # short pairs of target and reading that docs/errors.md shows
 # Others follow by name.
 ORDER: Final = (
