@@ -96,6 +96,21 @@ def test_it_reads_what_is_short(reader):
         assert drawn(reader.read(render.pixels, scale=1).formula) == drawn(formula)
 
 
+@pytest.mark.tex
+def test_it_reads_signs_whose_pieces_say_nothing_of_their_size(reader):
+    formulas = ["!", "[", r"\cdots", r"\Xi", r"\doteq", r"\because", r"a \ldots", r"\sum"]
+    for render, formula in zip(render_formulas(formulas), formulas, strict=True):
+        assert drawn(reader.read(render.pixels).formula) == drawn(formula)
+
+
+@pytest.mark.tex
+def test_it_reads_symbols_that_touch(reader):
+    formulas = ["x ^ { t }", "x ^ { I }", r"x ^ { \wp }"]
+    style = replace(PAPER, font="times")  # the exponent stands on the letter: there is one piece of ink
+    for render, formula in zip(render_formulas(formulas, style=style), formulas, strict=True):
+        assert drawn(reader.read(render.pixels).formula) == drawn(formula)
+
+
 @pytest.fixture
 def hypothesis(reader):
     """Make a hypothesis that looks at all of the image, or at nothing."""

@@ -306,6 +306,14 @@ def test_a_rule_by_itself_is_not_blown_up(size):
         assert max(result.pixels.shape) <= 40
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_bracket_cropped_to_its_ink_is_ink_on_white(turned):
+    bracket = np.full((34, 6), 255, dtype=np.uint8)
+    bracket[:, :2], bracket[:2], bracket[-2:], bracket[:, 2] = 0, 90, 90, 160
+    picture = bracket.T if turned else bracket
+    assert np.array_equal(extract_ink(Image.fromarray(picture)), 255 - picture)
+
+
 @pytest.mark.parametrize("levels", [255, 4095, 65535])
 def test_grey_of_any_depth(levels):
     grey = np.asarray(draw(mode="L")).astype(np.uint16)

@@ -32,6 +32,8 @@ Boxes = npt.NDArray[np.int64]  # (N, 4): left, top, right, bottom, half-open
 CLEAN_SHARE: Final = 0.4  # of pixels that are exactly paper or full ink, in an image without noise
 EDGE_PX: Final = 3
 EDGE_SHARE: Final = 0.7  # of the edge must be of one colour to be paper
+WHITE: Final = 255
+WHITE_SHARE: Final = 0.1  # of a narrow picture must be white, for that to be its paper
 MIN_CONTRAST: Final = 24
 FULL_CONTRAST: Final = 200  # ink at least this dark is left as it is
 CELL_SHARE: Final = 0.4  # side of the cells in which light is measured, over the root of the shorter side
@@ -82,7 +84,8 @@ def extract_ink(image: Image.Image) -> Ink:
     """
     colours = image_colours(image)
     ink = np.abs(colours - _background(colours)).max(axis=2)
-    if ((ink == 0) | (ink == ink.max())).mean() < CLEAN_SHARE:
+    narrow = min(ink.shape) <= _NARROW_PX  # too little to tell light from shadow
+    if not narrow and ((ink == 0) | (ink == ink.max())).mean() < CLEAN_SHARE:
         ink = _without_noise(_shadowless(colours))
     peak = int(ink.max(initial=0))
     if peak < MIN_CONTRAST:
@@ -109,7 +112,14 @@ def image_colours(image: Image.Image) -> NDArray[np.int16]:
 
 
 def _background(colours: NDArray[np.int16]) -> NDArray[np.int16]:
-    """Return the colour of the paper: that along the edge if it is one, else the most usual one."""
+    """Return the colour of the paper: that along the edge if it is one, else the most usual one.
+
+    A narrow picture is all edge, and a bracket that was cropped to its ink may have more ink than paper: if
+    there is white in it, that is the paper.
+    """
+    narrow = min(colours.shape[:2]) <= _NARROW_PX
+    if narrow and (colours.min(axis=2) == WHITE).mean() >= WHITE_SHARE:
+        return np.full(colours.shape[2], WHITE, dtype=np.int16)
     band = EDGE_PX
     edges = (colours[:band], colours[-band:], colours[:, :band], colours[:, -band:])
     edge = np.concatenate([part.reshape(-1, colours.shape[2]) for part in edges])

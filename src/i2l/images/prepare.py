@@ -60,6 +60,10 @@ CHANGED_SCALE_LOG: Final = 0.5  # ... and by more than this, the estimate is rig
 # The estimate is off by 14 %, and a model that knows one scale wants it nearer: with the best of three,
 # NOPOOL makes half as many errors on pictures zoomed by 1.6 and 2.5 (.17 to .09 edits a token, 24 formulas).
 NEIGHBOUR_FACTOR: Final = 1.2
+# Of a picture with so few pieces, the pieces may say nothing of the scale: three dots, a bracket, bars above
+# each other. All of it as one symbol is looked at as well, and the picture as it is if that is near.
+FEW_PIECES: Final = 10
+OWN_SCALE_LOG: Final = 1.4
 MAX_SHRINK: Final = 0.6  # how far below its own scale a model still reads
 
 # What is no formula.
@@ -147,8 +151,8 @@ def prepare_image(
 
     Returns:
         One image; or two where the estimate leaves open whether the scale must change, and three around the
-        estimate where it must, or where nothing is typeset: the reader takes the one that it reads with the
-        best score.
+        estimate where it must, or where nothing is typeset; up to two more where there is little to estimate
+        from. The reader takes the one that it reads with the best score.
 
     Raises:
         ImageError: if there is no formula in it.
@@ -248,7 +252,7 @@ def _fit(
         fitting = min(
             wanted, *(limit / (size * reduced) for limit, size in zip(area, ink.shape, strict=True))
         )
-        if fitting < max_shrink * scales[-1]:
+        if fitting < max_shrink * min(wanted, scales[-1]):
             continue
         pixels, (more_left, more_top) = _resize(ink, fitting * reduced)
         prepared[fitting] = PreparedImage(
@@ -288,24 +292,36 @@ def _scales(ink: Ink, reduced: int, wanted: float, step: float, *, typeset: bool
     Raises:
         NotAFormulaError: if there are no symbols to estimate from.
     """
-    found = estimate_scale(ink)
-    if found is None:
+    pieces = _measure_pieces(ink)
+    if pieces is None:
         raise NotAFormulaError(_ONLY_GRAIN)
-    change = wanted / (found * reduced)
+    heights, widths = pieces
+    change = wanted * SYMBOL_PX / (large_symbol_size(heights, widths) * reduced)
     if typeset and abs(math.log(change)) <= KEPT_SCALE_LOG:
         return [1.0]
     if typeset and abs(math.log(change)) <= CHANGED_SCALE_LOG:
         return [1.0, change]
-    return [change / step, change * step, change]
+    scales = [change / step, change * step, change]
+    if typeset and len(heights) <= FEW_PIECES:
+        height, width = (np.array([size]) for size in ink.shape)
+        whole = wanted * SYMBOL_PX / (large_symbol_size(height, width) * reduced)
+        return [1.0, whole, *scales] if abs(math.log(whole)) <= OWN_SCALE_LOG else [whole, *scales]
+    return scales
 
 
 def estimate_scale(ink: Ink) -> float | None:
     """Return the size of the type, 1 for 12 pt at 200 dpi; None if there are no symbols to measure."""
+    pieces = _measure_pieces(ink)
+    return None if pieces is None else large_symbol_size(*pieces) / SYMBOL_PX
+
+
+def _measure_pieces(ink: Ink) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Return heights and widths of the pieces of ink; None if they are grain, not symbols."""
     symbols = _symbol_ink(ink)
     if np.count_nonzero(symbols[:, 1:] & ~symbols[:, :-1]) > MAX_RUNS:
         return None
     left, top, right, bottom = find_pieces(symbols).T
-    return large_symbol_size(bottom - top, right - left) / SYMBOL_PX
+    return bottom - top, right - left
 
 
 def _symbol_ink(ink: Ink) -> InkMask:

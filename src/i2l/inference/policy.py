@@ -9,6 +9,7 @@ Where several readings are wanted, the whole beam is searched in any case. An im
 with it at once, and greedily only if the whole beam leaves something out.
 """
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,6 +29,9 @@ SPARE_READINGS: Final = 4  # other readings that come for nothing
 OTHER_TOKENS: Final = 3  # that are kept at each step, as they might stand in the place of the one written
 # A greedy reading stands if it is this sure of every token; the beam finds no other then (docs/LOG.md).
 SURE_PROBABILITY: Final = 0.6
+# A reading of few symbols that their guard forbids is taken if it is no longer, and so much more probable.
+FREE_TOKENS: Final = 12
+FREE_LOG_GAIN: Final = math.log(4)
 ANY_NUMBER: Final = 0  # of symbols: the key of the guard for pictures of more than a few
 
 
@@ -142,7 +146,8 @@ class SearchPolicy:
         """Search in the images of a batch; those of one symbol, and of two, have guards of their own.
 
         There a longer reading is not favoured: one blurred letter was read as a hundred empty groups, each
-        likelier than the letter.
+        likelier than the letter. Where such a guard leaves doubt, symbols may touch, as a letter and its
+        exponent do in Times: a short reading without it is taken if it is much more probable.
         """
         groups: dict[int, list[int]] = {}
         for place, ink in enumerate(inks):
@@ -156,8 +161,31 @@ class SearchPolicy:
             attempts = self._search_together(
                 together, replace(options, length_penalty=penalty), guard, backend, memories
             )
+            if guard is not None and number != ANY_NUMBER:
+                attempts = [
+                    attempt
+                    if self._is_sure(attempt)
+                    else self._read_freely(attempt, options, backend, memories)
+                    for attempt in attempts
+                ]
             found |= zip(places, attempts, strict=True)
         return [found[place] for place in range(len(inks))]
+
+    def _read_freely(
+        self, attempt: Attempt, options: BeamOptions, backend: Backend, memories: Memories
+    ) -> Attempt:
+        """Search an image of few symbols as if it had any number of them; return the better attempt."""
+        (free,) = self._search_together(
+            [attempt.ink], replace(options, length_penalty=0.0), self._guards[ANY_NUMBER], backend, memories
+        )
+        best, guarded = most_probable_first(free.found)[0], most_probable_first(attempt.found)[0]
+        taken = (
+            best.finished
+            and len(best.token_ids) <= FREE_TOKENS
+            and best.log_prob > guarded.log_prob + FREE_LOG_GAIN
+        )
+        seconds = attempt.seconds + free.seconds
+        return (free if taken else attempt)._replace(seconds=seconds)
 
     def _search_together(
         self,
