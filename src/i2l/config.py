@@ -54,6 +54,7 @@ class TrainConfig(JsonConfig):
     coarse: float = 0.0  # half of the images through larger pixels, by up to this log of their side
     blur_px: float = 0.0  # blurred, by up to this deviation
     weight: float = 0.0  # ink times a factor of up to this log, down to half of it; blurred strokes widen
+    plain: float = 0.0  # share of images that are moved only, and otherwise shown as they are
 
     # Arithmetic
     precision: Literal["float32", "bfloat16"] = "float32"  # of matrix products; weights are always float32

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from i2l.cli import app
 from i2l.errors import I2LError
 from i2l.formulas import commands
-from i2l.formulas.compose import Composer, common_parts
+from i2l.formulas.compose import Composer, common_parts, physics_displays
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.school import SchoolComposer
 from i2l.formulas.vocabulary import Vocabulary
@@ -41,6 +41,32 @@ def test_displays_have_several_lines_matrices_and_rare_signs():
         assert wanted in tokens
     rare = {*commands.RELATIONS, *commands.ARROW_SIGNS, *commands.BINARIES, *commands.LETTERS}
     assert len(tokens & rare) > 150
+
+
+def test_displays_of_physics_have_its_notation_and_parse():
+    displays = list(islice(physics_displays(FORMULAS * 60, seed=2), 400))
+    assert displays == list(islice(physics_displays(FORMULAS * 60, seed=2), 400))
+    tokens = [normalize_formula(display).formula.split() for display in displays]
+    for wanted in (
+        r"\boxed",
+        r"\boldsymbol",
+        r"\mathbf",
+        r"\vec",
+        r"\left\langle",
+        r"\left\|",
+        r"\underbrace",
+    ):
+        assert any(wanted in one for one in tokens), wanted
+    framed = sum(display.startswith(r"\boxed") for display in displays)
+    assert 0.07 < framed / len(displays) < 0.18
+
+
+def test_physics_leaves_words_and_switched_letters_as_they_are():
+    parts = r"{ \cal H }", r"\mathrm { m a x }", r"\operatorname { d e t }"
+    displays = list(islice(physics_displays([" ".join(parts)] * 900, seed=5), 400))
+    assert any(r"\left\langle { \cal H }" in display for display in displays)
+    vectors = [re.findall(r"\\(?:mathbf|boldsymbol|vec) { ([Hdet]) }", display) for display in displays]
+    assert not any(vectors)
 
 
 def test_stacked_formulas_fill_the_columns_that_their_array_has():

@@ -73,6 +73,19 @@ def test_a_zoom_of_one_changes_nothing():
     assert torch.equal(plain.pixels, zoomed.pixels)
 
 
+def test_plain_images_are_moved_only():
+    image = np.random.default_rng(0).integers(0, 255, (5, 9)).astype(np.uint8)
+    changes = {"zoom": 0.3, "turn": 0.1, "bend_px": 1.0, "coarse": 0.5, "blur_px": 1.0, "weight": 0.5}
+    view = gather(image, plain=0.25, shift_px=2, **changes)
+    alike = [
+        np.array_equal(pixels[top : top + 5, left : left + 9], image)
+        for pixels, top, left in zip(view.pixels, view.top.round().long(), view.left.round().long(), strict=True)
+    ]
+    assert 0.18 < sum(alike) / len(alike) < 0.32
+    assert not any((view.zoom != 1).numpy() & alike)
+    assert not gather(image, count=9, **changes).zoom.eq(1).any()
+
+
 def test_weight_leaves_paper():
     image = np.array([[0, 150, 255]], dtype=np.uint8)
     view = gather(image, weight=0.8)

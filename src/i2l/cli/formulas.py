@@ -155,6 +155,12 @@ def compose(
             help="Print what is written on boards: matrices, vectors, ratios, limits; no files are needed.",
         ),
     ] = False,
+    physics: Annotated[
+        bool,
+        typer.Option(
+            "--physics", help="Print displays with vectors, averages, states and frames, as physicists write."
+        ),
+    ] = False,
     signs: Annotated[
         bool,
         typer.Option(
@@ -177,15 +183,15 @@ def compose(
 
         i2l compose formulas.txt --signs --vocabulary vocab.json > signs.txt
     """
-    from i2l.formulas.compose import Composer
+    from i2l.formulas.compose import Composer, physics_displays
     from i2l.formulas.lexer import FormulaError, decode_line, read_lines
     from i2l.formulas.normalize import normalize_formula
     from i2l.formulas.school import BoardComposer, SchoolComposer
     from i2l.formulas.signs import SignComposer
     from i2l.formulas.vocabulary import Vocabulary
 
-    if letters + school + board + signs > 1:
-        raise typer.BadParameter("choose one of --letters, --school, --board and --signs.")
+    if letters + school + board + physics + signs > 1:
+        raise typer.BadParameter("choose one of --letters, --school, --board, --physics and --signs.")
     if signs and not vocabulary:
         raise typer.BadParameter("--signs shows the signs of a vocabulary: name its file with --vocabulary.")
     known = frozenset(Vocabulary.load(vocabulary).tokens) if vocabulary else None
@@ -208,6 +214,8 @@ def compose(
         displays = BoardComposer(seed=seed).formulas()
     elif school:
         displays = SchoolComposer(formulas, seed=seed).formulas()
+    elif physics:
+        displays = physics_displays(formulas, seed=seed)
     else:
         composer = Composer(formulas, seed=seed)
         displays = composer.variants() if letters else composer.displays()

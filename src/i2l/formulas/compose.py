@@ -463,6 +463,107 @@ _KINDS: Final[tuple[tuple[Maker, float], ...]] = (
 )
 
 
+# Physics
+
+_VECTORS: Final = (r"\mathbf {{ {} }}", r"\mathbf {{ {} }}", r"\boldsymbol {{ {} }}", r"\vec {{ {} }}")
+_OVER_VECTORS: Final = (r"\hat", r"\hat", r"\dot", r"\tilde", r"\bar", r"\ddot")
+_AROUND: Final = (  # what stands around an average, a size or an operator, and its chance
+    ((r"\left\langle", r"\right\rangle"), 5),
+    ((r"\langle", r"\rangle"), 3),
+    ((r"\left|", r"\right|"), 2),
+    ((r"\left\|", r"\right\|"), 1),
+    ((r"\left|", r"\right\rangle"), 2),
+    ((r"\left\langle", r"\right|"), 1),
+    ((r"\left[", r"\right]"), 2),
+)
+_NABLAS: Final = (
+    r"\nabla",
+    r"\boldsymbol { \nabla }",
+    r"\boldsymbol { \nabla } \cdot",
+    r"\boldsymbol { \nabla } \times",
+)
+_TWINS: Final = {r"\epsilon": r"\varepsilon", r"\phi": r"\varphi"}
+_FORMULAS_OF_ONE_PAPER: Final = 30
+
+
+def physics_displays(formulas: Sequence[str], *, seed: int) -> Iterator[str]:
+    """Compose displays in the notation of physics, without end, and single formulas between them.
+
+    Some letters are vectors, bold or with an arrow, with hats and dots on them; nablas are bold; averages,
+    states and sizes stand between delimiters as tall as they are; results have a frame.
+
+    Args:
+        formulas: canonical, tokens joined by single spaces, in the order of their papers.
+        seed: of all choices.
+    """
+    chance = random.Random(f"physics {seed}")
+    dressed: list[str] = []
+    for start in range(0, len(formulas), _FORMULAS_OF_ONE_PAPER):
+        notation = _Notation(chance)
+        dressed += [
+            " ".join(notation.dress(formula.split()))
+            for formula in formulas[start : start + _FORMULAS_OF_ONE_PAPER]
+        ]
+    displays = Composer(dressed, seed=seed).displays()
+    while True:
+        display = chance.choice(dressed) if chance.random() < 0.4 else next(displays)
+        yield rf"\boxed {{ {display} }}" if chance.random() < 0.12 else display
+
+
+class _Notation:
+    """What the formulas of one paper have in common."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._form = chance.choice(_VECTORS)
+        self._letters = set(
+            chance.sample("abcdefgijklmnpqrstuvwxyzABCDEFGHIJKLMPQRSTUVX", chance.randint(4, 16))
+        )
+        self._greek = set(chance.sample(sorted(_GREEK), chance.randint(0, 5)))
+        self._nabla = chance.choice(_NABLAS[:2])
+        self._twins = {one: other for one, other in _TWINS.items() if chance.random() < 0.5}
+
+    def dress(self, tokens: Tokens) -> list[str]:
+        """Write a formula in this notation."""
+        chance, out = self._chance, list[str]()
+        fixed = _fixed_places(tokens)
+        for place, token in enumerate(tokens):
+            switched = place > 0 and tokens[place - 1] in SWITCHES
+            if place in fixed or switched or token not in self._letters | self._greek | {r"\nabla"}:
+                out.append(self._twins.get(token, token))
+            elif token == r"\nabla":
+                out.append(self._nabla)
+            elif token in self._greek or is_free(tokens, place):
+                out.append(self._vector(token))
+            else:
+                out.append(token)
+        return " ".join(self._with_delimiters(out) if chance.random() < 0.35 else out).split()
+
+    def _vector(self, token: str) -> str:
+        form = r"\boldsymbol {{ {} }}" if token in _GREEK else self._form
+        vector, kind = form.format(token), self._chance.random()
+        if kind < 0.15:
+            return rf"{self._chance.choice(_OVER_VECTORS)} {{ {vector} }}"
+        return f"{self._chance.choice(_NABLAS)} {vector}" if 0.15 < kind < 0.2 else vector
+
+    def _with_delimiters(self, tokens: list[str]) -> list[str]:
+        """Put delimiters around a piece of a formula, sometimes with its own exponent or a zero below."""
+        pieces = [_without_end(piece) for piece in _pieces(" ".join(tokens).split())]
+        pieces = [piece for piece in pieces if all(piece.count(a) == piece.count(b) for a, b in ("()", "[]"))]
+        if not pieces:
+            return tokens
+        piece, text = " ".join(self._chance.choice(pieces)), " ".join(tokens)
+        kinds, chances = zip(*_AROUND, strict=True)
+        left, right = self._chance.choices(kinds, chances)[0]
+        script = self._chance.choice(["", "", "", " ^ { 2 }", " _ { 0 }"])
+        around = f"{left} {piece} {right}{script}"
+        if self._chance.random() < 0.12:
+            below = self._chance.choice(["0", "1", "= 0", r"\neq 0", "A", r"\to 0"])
+            around = rf"\underbrace {{ {piece} }} _ {{ {below} }}"
+        before, _, after = f" {text} ".partition(f" {piece} ")
+        return [before, around, after]
+
+
 def _joined(rows: Sequence[str]) -> str:
     return r" \\ ".join(rows)
 

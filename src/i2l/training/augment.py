@@ -29,6 +29,7 @@ class Augmentation:
     coarse: float = 0.0
     blur_px: float = 0.0
     weight: float = 0.0
+    plain: float = 0.0
 
     @property
     def turns(self) -> bool:
@@ -75,7 +76,10 @@ def gather_view(
     device = storage.device
     # filled on the device: nothing may be copied there while a CUDA graph is captured
     room = torch.cat([torch.full((1,), size, device=device) for size in (window.height_px, window.width_px)])
-    turned = _draw_turns(len(sizes), augmentation, device) if augmentation.turns else None
+    changed = torch.ones(len(sizes), device=device)  # how much of the changes each image gets
+    if augmentation.plain:
+        changed = (torch.rand(len(sizes), device=device) >= augmentation.plain).float()
+    turned = _draw_turns(changed, augmentation) if augmentation.turns else None
     extents, before = sizes.float(), torch.zeros(len(sizes), 2, device=device)
     if turned is not None:  # the box of the turned image, and how far it reaches before the image's corner
         across, down = turned[:, 0] * sizes.flip(1), turned[:, 1] * sizes.flip(1)  # of width and height
@@ -86,7 +90,7 @@ def gather_view(
         chance = torch.rand(len(sizes), device=device)
         few = (MEASURABLE_TOKENS - num_tokens) / (MEASURABLE_TOKENS - 1)  # 1 for one token
         widest = (augmentation.zoom_symbol * few).clamp(min=augmentation.zoom)
-        zoom = torch.exp(widest * (2 * chance - 1))
+        zoom = torch.exp(changed * widest * (2 * chance - 1))
         zoom = torch.minimum(zoom, (room / extents).amin(dim=1))  # it must fit
     zoomed = (extents * zoom.unsqueeze(1)).floor().long().clamp(min=1)
     places = torch.stack(centred_places(zoomed, window, canvas_shape), dim=1)  # (B, 2)
@@ -97,7 +101,8 @@ def gather_view(
     top, left = (places + before * zoom.unsqueeze(1)).unbind(1)
     if augmentation.zoom or turned is not None:
         view = View(storage, top, left, zoom, turned)
-        pixels = _gather_zoomed(storage, offsets, sizes, view, window, augmentation.bend_px)
+        bends_px = changed * augmentation.bend_px if augmentation.bend_px else None
+        pixels = _gather_zoomed(storage, offsets, sizes, view, window, bends_px)
     else:
         top, left = places.unbind(1)
         pixels = gather_windows(
@@ -107,21 +112,25 @@ def gather_view(
         ink = 1 - pixels.float() / WHITE
         if augmentation.coarse:
             chance = torch.rand(len(sizes), device=device)
-            sides_px = torch.exp(augmentation.coarse * (2 * chance - 1).clamp(min=0))
+            sides_px = torch.exp(changed * augmentation.coarse * (2 * chance - 1).clamp(min=0))
             ink = _coarsen(ink, sides_px, math.exp(augmentation.coarse))
         if augmentation.blur_px:
-            ink = _blur(ink, augmentation.blur_px * torch.rand(len(sizes), device=device))
+            ink = _blur(ink, changed * augmentation.blur_px * torch.rand(len(sizes), device=device))
         if augmentation.weight:
-            chance = torch.rand(len(sizes), 1, 1, device=device)
-            ink = (ink * torch.exp(augmentation.weight * (1.5 * chance - 0.5))).clamp(max=1)
+            chance = torch.rand(len(sizes), device=device)
+            factor = torch.exp(changed * augmentation.weight * (1.5 * chance - 0.5))
+            ink = (ink * factor.view(-1, 1, 1)).clamp(max=1)
         pixels = (WHITE * (1 - ink)).round().byte()
     return View(pixels, top.float(), left.float(), zoom, turned)
 
 
-def _draw_turns(count: int, augmentation: Augmentation, device: torch.device) -> Tensor:
-    """Draw by chance how images are stretched, slanted and turned: (B, 2, 2), for points (x, y)."""
+def _draw_turns(changed: Tensor, augmentation: Augmentation) -> Tensor:
+    """Draw by chance how images are stretched, slanted and turned: (B, 2, 2), for points (x, y).
+
+    `changed` (B,) says how much of that each image gets.
+    """
     angle, slant, stretch = (
-        limit * (2 * torch.rand(count, device=device) - 1)
+        limit * changed * (2 * torch.rand_like(changed) - 1)
         for limit in (augmentation.turn, augmentation.slant, augmentation.stretch)
     )
     wide = torch.exp(stretch / 2)
@@ -132,13 +141,16 @@ def _draw_turns(count: int, augmentation: Augmentation, device: torch.device) ->
         wide * angle.sin(),
         (slant * angle.sin() + angle.cos()) / wide,
     )
-    return torch.stack(matrix, dim=1).view(count, 2, 2)
+    return torch.stack(matrix, dim=1).view(-1, 2, 2)
 
 
 def _gather_zoomed(
-    storage: Tensor, offsets: Tensor, sizes: Tensor, view: View, window: Window, bend_px: float
+    storage: Tensor, offsets: Tensor, sizes: Tensor, view: View, window: Window, bends_px: Tensor | None
 ) -> Tensor:
-    """Draw images larger, smaller or turned, mixing the four pixels around each point: (B, H, W), uint8."""
+    """Draw images larger, smaller or turned, mixing the four pixels around each point: (B, H, W), uint8.
+
+    `bends_px` (B,) says how far each may be bent.
+    """
     heights, widths = (part.view(-1, 1, 1) for part in sizes.unbind(1))
     starts, white = offsets.view(-1, 1, 1), storage.numel() - 1
     axes = []
@@ -148,8 +160,8 @@ def _gather_zoomed(
     rows, columns = axes[0].unsqueeze(2), axes[1].unsqueeze(1)
     if view.turned is not None:
         rows, columns = _turn_back(rows, columns, view.turned)
-    if bend_px:
-        moved = _draw_bends(len(sizes), window, bend_px, storage.device)
+    if bends_px is not None:
+        moved = _draw_bends(bends_px, window)
         rows, columns = rows + moved[:, 0], columns + moved[:, 1]
     rows, columns = rows - 0.5, columns - 0.5
     mixed = torch.zeros(1, device=storage.device)
@@ -172,11 +184,11 @@ def _turn_back(rows: Tensor, columns: Tensor, turned: Tensor) -> tuple[Tensor, T
     return a * rows - c * columns, d * columns - b * rows
 
 
-def _draw_bends(count: int, window: Window, bend_px: float, device: torch.device) -> Tensor:
+def _draw_bends(bends_px: Tensor, window: Window) -> Tensor:
     """Draw how far each pixel is looked for from its place, down and to the right: (B, 2, H, W), smooth."""
     points = [2 + size // BEND_PX for size in (window.height_px, window.width_px)]
-    strength = bend_px * torch.rand(count, 1, 1, 1, device=device)
-    moves = strength * torch.randn(count, 2, *points, device=device)
+    strength = (bends_px * torch.rand_like(bends_px)).view(-1, 1, 1, 1)
+    moves = strength * torch.randn(len(bends_px), 2, *points, device=bends_px.device)
     size = (window.height_px, window.width_px)
     return interpolate(moves, size=size, mode="bicubic", align_corners=True)
 
