@@ -414,7 +414,8 @@ class Reader:
             if (isinstance(result, NotAFormulaError) or result.confidence < DOUBTFUL_CONFIDENCE)
             and (
                 (written := looks_written(forms[place][-1].pixels))
-                or (isinstance(result, Reading) and result.confidence < _HOPELESS_CONFIDENCE)
+                or isinstance(result, NotAFormulaError)
+                or result.confidence < _HOPELESS_CONFIDENCE
             )
         }
         if not wanted:
