@@ -267,6 +267,10 @@ def test_what_print_refuses_is_handwriting_too_if_that_model_is_sure(installed, 
     monkeypatch.setattr(reader._assembly, "assemble", lambda attempts, check: [refused] * len(attempts))
     monkeypatch.setattr(other._assembly, "confidence", lambda evidence: 0.5)
     assert reader.read(str(EXAMPLES / "1-paper.png")).model == "hand"
+    monkeypatch.setattr("i2l.inference.reader._TELLING_TOKENS", 1000)
+    with pytest.raises(NotAFormulaError, match=r"no sense\.$"):
+        reader.read(str(EXAMPLES / "1-paper.png"))
+    monkeypatch.setattr("i2l.inference.reader._TELLING_TOKENS", 1)
     monkeypatch.setattr(other._assembly, "confidence", lambda evidence: 0.49)
     with pytest.raises(NotAFormulaError, match=r"no sense\.$"):
         reader.read(str(EXAMPLES / "1-paper.png"))
