@@ -172,7 +172,13 @@ def _point(
             counted.attention, counted.boxes, counted.ink, field=area, share=reader.model.box_share
         )
         one.pointing, one.cell_pointing = scores["pointing"].tolist(), scores["cell_pointing"].tolist()
-        one.ink_pointing = point_at_ink(counted.attention, counted.boxes, counted.ink, field=area).tolist()
+        one.ink_pointing = point_at_ink(
+            counted.attention,
+            counted.boxes,
+            counted.ink,
+            field=area,
+            among=reading.attention[: len(reading.tokens)],  # what was read wrong looks too
+        ).tolist()
 
 
 def score(judged: list[Judged], *, tex: bool) -> dict[str, tuple[float, float, float]]:
