@@ -44,6 +44,7 @@ from i2l.ink.strokes import Ink, read_inks
 from i2l.rendering.render import render_formulas
 
 MAX_ERRORS = 3
+USUAL_TOKENS = 18, 22  # of the label of an ink whose time is given by itself, both counted
 
 
 @dataclass
@@ -56,6 +57,7 @@ class Judged:
     confidence: float = 0.0
     seconds: float = 0.0
     fault: str = ""
+    num_tokens: int = 0  # of the label
     pointing: list[float] = field(default_factory=list)  # of each token that counts
     ink_pointing: list[float] = field(default_factory=list)
     cell_pointing: list[float] = field(default_factory=list)
@@ -114,7 +116,7 @@ def read_all(path: Path, reader: Reader, *, limit: int, tex: bool) -> list[Judge
     judged = []
     for ink, tokens in track(list(zip(inks, labels, strict=True)), path.name, transient=True):
         texts = [token.text for token in tokens]
-        one = Judged(ink.name, label_tokens(texts), [])
+        one = Judged(ink.name, label_tokens(texts), [], num_tokens=len(texts))
         judged.append(one)
         started = time.perf_counter()
         try:
@@ -170,7 +172,13 @@ def _point(
             counted.attention, counted.boxes, counted.ink, field=area, share=reader.model.box_share
         )
         one.pointing, one.cell_pointing = scores["pointing"].tolist(), scores["cell_pointing"].tolist()
-        one.ink_pointing = point_at_ink(counted.attention, counted.boxes, counted.ink, field=area).tolist()
+        one.ink_pointing = point_at_ink(
+            counted.attention,
+            counted.boxes,
+            counted.ink,
+            field=area,
+            among=reading.attention[: len(reading.tokens)],  # what was read wrong looks too
+        ).tolist()
 
 
 def score(judged: list[Judged], *, tex: bool) -> dict[str, tuple[float, float, float]]:
@@ -202,10 +210,19 @@ def score(judged: list[Judged], *, tex: bool) -> dict[str, tuple[float, float, f
             [one.confidence for one in read], [one.errors == 0 for one in read]
         )
         figures["calibration error"] = (error, error, error)
-        seconds = np.percentile([one.seconds for one in read], [50, 5, 95]).tolist()
-        figures["seconds an ink"] = (seconds[0], seconds[1], seconds[2])
+        figures["seconds an ink"] = _spread([one.seconds for one in read])
+        first, last = USUAL_TOKENS
+        usual = [one.seconds for one in read if first <= one.num_tokens <= last]
+        if usual:
+            figures[f"seconds, {first} to {last} tokens, {len(usual)} inks"] = _spread(usual)
     figures["refused"] = (float(number - len(read)),) * 3
     return figures
+
+
+def _spread(values: list[float]) -> tuple[float, float, float]:
+    """Give the median, and what a twentieth of the values is below and above."""
+    middle, low, high = np.percentile(values, [50, 5, 95]).tolist()
+    return middle, low, high
 
 
 if __name__ == "__main__":

@@ -95,19 +95,19 @@ def test_ink_share_divides_a_cell_among_the_ink_in_it():
     assert found["ink_share"][0] == pytest.approx(0.5 + 0.5 / 4)
 
 
-def pointed(pixels, box, cells):
+def pointed(pixels, box, cells, *, others_count=True):
     """Tell whether a token whose attention is the first of these maps points at the ink in its box."""
     attention = np.zeros((len(cells) + 1, *FIELD.grid), np.float32)
     for seen, shares in zip(attention, cells, strict=False):
         for cell, share in shares.items():
             seen[cell] = share
     tokens = ["-", *"abc"[: len(cells) - 1]]
-    boxes = [box, *[(0, 0, 1, 1)] * (len(cells) - 1)]
+    boxes = [box, *[(0, 0, 1, 1) if others_count else None] * (len(cells) - 1)]
     given = LocalizationSample("x", pixels, tokens, boxes, tokens, attention)
     counted = localized_tokens(given, canvas_shape=CONFIG.canvas_shape)
     parts = counted.attention, counted.boxes, counted.ink
     assert score_tokens(*parts, field=FIELD, share=0.9)["pointing"][0] == 0  # the peak is not in the box
-    return point_at_ink(*parts, field=FIELD)[0] == 1
+    return point_at_ink(*parts, field=FIELD, among=None if others_count else attention)[0] == 1
 
 
 def test_a_token_points_at_one_piece_of_ink():
@@ -134,7 +134,9 @@ def test_a_token_does_not_point_where_another_looks_more():
     pixels[26:28, 66:94] = 0  # the other's, in the cell (0, 2)
     box = (34, 26, 62, 28)
     assert not pointed(pixels, box, [{(0, 1): 0.4, (0, 2): 0.6}])
-    assert pointed(pixels, box, [{(0, 1): 0.4, (0, 2): 0.6}, {(0, 2): 1.0}])
+    looks = [{(0, 1): 0.4, (0, 2): 0.6}, {(0, 2): 1.0}]
+    assert pointed(pixels, box, looks)
+    assert pointed(pixels, box, looks, others_count=False), "one without a box looks there as well"
 
 
 def test_only_tokens_that_were_read_right_and_are_visible_count():

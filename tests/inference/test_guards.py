@@ -10,7 +10,7 @@ from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.inference.decoding import BeamOptions, NumpyArrays, beam_search
-from i2l.inference.grammar import START, FormulaGuard, advance, guards_of_few, may_end
+from i2l.inference.grammar import START, FormulaGuard, advance, guards_of_few, guards_of_shapes, may_end
 from tests.inference.formulas import FORMULAS
 
 TOKENS = sorted({token for formula in FORMULAS for token in formula.split(" ")})
@@ -25,6 +25,27 @@ def accepts(formula):
         if state is None:
             return False
     return may_end(state)
+
+
+@pytest.mark.parametrize(
+    ("shape", "signs"),
+    [
+        ("bar", {"-", r"\to"}),
+        ("dot", {".", r"\cdot"}),
+        ("two dots", {":", ";"}),
+        ("three dots", {r"\ldots", r"\cdots", r"\vdots"}),
+    ],
+)
+def test_ink_of_one_shape_is_read_as_signs_of_it(shape, signs):
+    names = ["-", "=", r"\to", ".", r"\cdot", ":", ";", r"\ldots", r"\cdots", r"\vdots"]
+    vocabulary = Vocabulary.from_formula_tokens([*names, "x", "1", r"\sqrt", r"\dot", r"\bar", "{", "}", "^"])
+    guard = guards_of_shapes(vocabulary)[shape]
+    (first,) = guard.allowed([guard.start()], steps_left=50)
+    assert {vocabulary.tokens[number] for number in np.flatnonzero(first)} == signs
+    (after,) = guard.allowed(
+        [guard.advance(guard.start(), vocabulary.encode([min(signs)])[0])], steps_left=50
+    )
+    assert np.flatnonzero(after).tolist() == [Vocabulary.eos_id], "there is no second one"
 
 
 @pytest.mark.parametrize("formula", FORMULAS)

@@ -77,7 +77,8 @@ def test_limits_that_make_no_sense_are_refused():
             model_preset("nopool", **{name: value})
 
 
-def test_a_reader_prepares_pictures_as_the_limits_of_its_model_say(checkpoint):
+def test_a_reader_prepares_pictures_as_the_limits_of_its_model_say(checkpoint, monkeypatch):
+    monkeypatch.setattr("i2l.images.prepare.FEW_PIECES", 0)  # a few are looked at in sizes of their own
     reader = Reader(checkpoint)
     picture = draw_formula("a + b + c = x")
     usual = reader.prepare(picture)[-1]

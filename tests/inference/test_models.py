@@ -20,7 +20,7 @@ from i2l.errors import weights_command
 from i2l.explain.explanation import explain_image
 from i2l.files import CHECKSUMS, write_checksums
 from i2l.images.ink import looks_written
-from i2l.images.prepare import NotAFormulaError
+from i2l.images.prepare import FEW_PIECES, NotAFormulaError
 from i2l.inference.model_folder import (
     BUNDLED,
     CONFIG,
@@ -258,6 +258,24 @@ def test_what_print_makes_nothing_of_is_handwriting_if_that_model_is_sure(instal
     assert reader.read(str(EXAMPLES / "1-paper.png")).note is None, "print that is read badly stays print"
 
 
+def test_what_print_refuses_is_handwriting_too_if_that_model_is_sure(installed, monkeypatch):
+    """Nothing at all is no more than next to nothing: such a picture was refused, unless it was uneven."""
+    monkeypatch.setattr("i2l.inference.reader.looks_written", lambda pixels: False)
+    reader = Reader(check=False, **QUICK)
+    other = reader._reader_of_handwriting()
+    refused = NotAFormulaError("This makes no sense.")
+    monkeypatch.setattr(reader._assembly, "assemble", lambda attempts, check: [refused] * len(attempts))
+    monkeypatch.setattr(other._assembly, "confidence", lambda evidence: 0.5)
+    assert reader.read(str(EXAMPLES / "1-paper.png")).model == "hand"
+    monkeypatch.setattr("i2l.inference.reader._TELLING_TOKENS", 1000)
+    with pytest.raises(NotAFormulaError, match=r"no sense\.$"):
+        reader.read(str(EXAMPLES / "1-paper.png"))
+    monkeypatch.setattr("i2l.inference.reader._TELLING_TOKENS", 1)
+    monkeypatch.setattr(other._assembly, "confidence", lambda evidence: 0.49)
+    with pytest.raises(NotAFormulaError, match=r"no sense\.$"):
+        reader.read(str(EXAMPLES / "1-paper.png"))
+
+
 def test_a_model_of_another_size_gets_the_picture_at_its_own(exported, tmp_path, monkeypatch):
     small = taught_handwriting(exported["float32"], tmp_path / "hand")
     monkeypatch.syspath_prepend(make_installed(tmp_path / "packages", "i2l_small", {"hand": small}))
@@ -277,7 +295,7 @@ def test_a_model_of_another_size_gets_the_picture_at_its_own(exported, tmp_path,
 def test_handwriting_is_read_at_several_scales_however_large_it_is(same_size):
     """Print that is about as large as the model knows it is read as it is; nobody writes in such a size."""
     hand, box = Reader(same_size), Reader(BUNDLED / "pinpoint")
-    picture = picture_of(scrawl(3))
+    picture = picture_of(scrawl(FEW_PIECES + 4))  # of fewer print is looked at in more sizes
     size, step = hand.prepare(picture)[-1].scale, hand.model.limits.scale_step
     for factor in (1.0, 1.3, 0.4):
         again = picture.resize([round(side * size * factor) for side in picture.size])
@@ -303,6 +321,7 @@ def test_a_model_of_another_scale_gets_the_picture_anew(same_size, tmp_path, mon
     stream = io.BytesIO()
     large.save(stream, "png")
     reader = Reader(check=False, **QUICK)
+    monkeypatch.setattr(reader._assembly, "confidence", lambda evidence: 0.0)  # the other one is surer
     own = reader.prepare(large)[-1]
     anew = Reader("hand", check=False, **QUICK).prepare(
         large

@@ -12,6 +12,7 @@ from i2l import Reader
 from i2l.cli import app
 from i2l.images.prepare import ImageTooLargeError, NotAFormulaError
 from i2l.inference import reading as reading_module
+from i2l.inference.policy import SearchPolicy
 from i2l.ink.strokes import Ink, InkError, write_inkml
 
 LINE = [[0, 30], [10, 30], [20, 30], [30, 30]]
@@ -72,6 +73,24 @@ def test_doubt_of_a_model_for_print_refuses_no_strokes(reader, monkeypatch):
     taught.model = replace(reader.model, handwriting=True)
     with pytest.raises(NotAFormulaError, match="makes no sense"):
         taught.read_strokes(FORMULA)
+
+
+@pytest.mark.parametrize(
+    ("strokes", "readings"),
+    [
+        ([LINE], {"-"}),
+        ([[[0, 30], [50, 20], [100, 2]]], {"-"}),
+        ([[[5, 5]]], {".", r"\cdot"}),
+        ([[[5, 5]], [[5, 45]]], {":", ";"}),
+        ([[[5, 5]], [[45, 5]], [[85, 5]]], {r"\ldots", r"\cdots"}),
+    ],
+)
+def test_a_bar_and_dots_alone_are_what_they_look_like(reader, strokes, readings):
+    """Inks to learn from hold no such formula: a minus by itself was read as roots in roots, a dot as i."""
+    taught = copy.copy(reader)
+    taught.model = replace(reader.model, handwriting=True)
+    taught._policy = SearchPolicy(taught.model, reader.options)
+    assert taught.read_strokes(strokes).latex in readings
 
 
 def test_what_is_no_ink_is_refused(reader):

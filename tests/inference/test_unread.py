@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from i2l.images.ink import measure_pieces
-from i2l.images.prepare import prepare_image
+from i2l.images.prepare import PreparedImage, prepare_image
 from i2l.inference.boxes import CanvasInk, unread_ink
 from i2l.model.config import model_preset
 
@@ -45,6 +45,29 @@ def test_a_piece_is_read_by_a_look_at_it_or_beside_it(data, field):
     )
     ink = page(*cells, field=field)
     assert unread(ink, looks, field=field) == pytest.approx(left_out / len(cells))
+
+
+@pytest.mark.parametrize(
+    ("boxes", "shape"),
+    [
+        ([(10, 10, 14, 14)], "dot"),
+        ([(10, 10, 14, 14), (11, 60, 15, 64)], "two dots"),
+        ([(10, 10, 14, 14), (60, 11, 64, 15)], ""),
+        ([(10, 10, 14, 14), (60, 11, 64, 15), (110, 9, 114, 13)], "three dots"),
+        ([(10 + 30 * place, 10, 14 + 30 * place, 14) for place in range(4)], ""),
+        ([(10, 10, 40, 14)], "bar"),
+        ([(10, 10, 14, 40)], ""),
+        ([(10, 10, 40, 30)], ""),
+        ([(10, 10, 40, 14), (10, 30, 40, 34)], ""),
+        ([], ""),
+    ],
+)
+def test_a_bar_and_dots_by_themselves_are_known_by_their_shape(boxes, shape):
+    pixels = np.full((80, 140), 255, np.uint8)
+    for left, top, right, bottom in boxes:
+        pixels[top:bottom, left:right] = 0
+    image = PreparedImage(pixels, 1.0, 0.0, 0.0, (140, 80))
+    assert CanvasInk.find(image, model_preset("pinpoint")).shape == shape
 
 
 def test_a_long_piece_is_read_by_a_look_at_its_end():

@@ -1,5 +1,6 @@
 """Ink out of files: every variant of InkML and JSON, there and back, and a clear word for what is no ink."""
 
+import gzip
 import json
 import random
 import time
@@ -187,6 +188,18 @@ HOSTILE = {
     "not a number": (b"<ink><trace>nan nan</trace></ink>", "not a number|not made of numbers|no x and y"),
     "infinite": (b"<ink><trace>inf 1</trace></ink>", "not a number|not made of numbers|no x and y"),
     "huge": (b"<ink><trace>1e300 1</trace></ink>", "far too large"),
+    "whole number": (b"<ink><trace>#" + b"F" * 400 + b" 1</trace></ink>", "far too large"),
+    "gaps": (b"<ink><trace>one" + b" " * 500_000 + b"two</trace></ink>", "no x and y"),
+    "gaps between numbers": (b"<ink><trace>'1 '1" + b"\t" * 500_000 + b"x</trace></ink>", "made of numbers"),
+    "channels": (
+        b'<ink><traceFormat><channel name="X"/>'
+        + b'<channel name="Z"/>' * 90_000
+        + b'<channel name="Y"/></traceFormat>'
+        + b"<trace/>" * 4_900
+        + b"</ink>",
+        "no strokes",
+    ),
+    "gzip": (gzip.compress(CROHME.encode()), "packed by gzip"),
     "overflow": (b"<ink><trace>1e999 1</trace></ink>", "far too large"),
     "words": (b"<ink><trace>one two</trace></ink>", "no x and y|not made of numbers"),
     "one channel": (b"<ink><trace>1, 2</trace></ink>", "no x and y"),
@@ -239,8 +252,91 @@ def test_ink_up_to_a_limit_is_read_and_more_is_not(monkeypatch, limit, largest, 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_files_get_a_clear_word(kind):
     content, word = HOSTILE[kind]
+    started = time.process_time()
     with pytest.raises(InkError, match=word):
         read_ink(content)
+    assert time.process_time() - started < 10
+
+
+def test_a_stroke_in_very_many_pieces_is_read_soon():
+    """Each piece was put behind a copy of all before it, which took half a minute for a file of 6 MB."""
+    piece = b'<trace continuation="middle" priorRef="a">1 1, 2 2</trace>'
+    started = time.process_time()
+    ink = read_ink(b'<ink><trace id="a">1 1</trace>' + piece * 99_000 + b"</ink>")
+    assert [len(stroke) for stroke in ink.strokes] == [198_001]
+    assert time.process_time() - started < 8
+
+
+@pytest.mark.parametrize("source", ["a\0b", "a\ud800"])
+def test_what_can_be_no_name_of_a_file_is_said(source):
+    with pytest.raises(InkError, match="no name of a file"):
+        take_ink(source)
+
+
+def test_lists_that_hold_themselves_are_refused():
+    strokes = []
+    strokes.append(strokes)
+    with pytest.raises(InkError, match="nested too deeply"):
+        take_ink(strokes)
+    with pytest.raises(InkError, match="nested too deeply"):
+        take_ink({"strokes": strokes})
+
+
+_LINE = ((1, 1), (2, 3), (4, 5))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        np.array([_LINE, _LINE]),
+        [np.array(_LINE, np.float32), _LINE],
+        (_LINE, _LINE),
+        {"strokes": [np.array(_LINE), np.array(_LINE)]},
+        {"strokes": (_LINE, _LINE)},
+        {"strokes": {"x": [np.array([1, 2, 4])] * 2, "y": [np.array([1, 3, 5])] * 2}},
+        [[{"x": np.int64(x), "y": np.float32(y)} for x, y in _LINE]] * 2,
+        bytearray(json.dumps([_LINE, _LINE]).encode()),
+        memoryview(json.dumps([_LINE, _LINE]).encode()),
+    ],
+)
+def test_arrays_and_tuples_are_taken_wherever_lists_are(source):
+    ink = take_ink(source)
+    assert [stroke.tolist() for stroke in ink.strokes] == [[list(point) for point in _LINE]] * 2
+
+
+@pytest.mark.parametrize(
+    ("declared", "encoding"),
+    [
+        ("utf-16", "utf-8"),
+        ("utf-16", "utf-8-sig"),
+        ("UTF-8", "utf-16"),
+        ("UTF-16", "utf-16"),
+        ("iso-8859-1", "latin-1"),
+        ("iso-8859-1", "utf-16"),
+        ("windows-1252", "cp1252"),
+        ("utf-16", None),
+        ("iso-8859-1", None),
+    ],
+)
+def test_an_encoding_that_is_declared_wrongly_does_no_harm(declared, encoding):
+    """Programs write one and declare another; what is a string already has none at all."""
+    text = f"""<?xml version="1.0" encoding='{declared}'?>
+        <ink><annotation type="truth">\xe9</annotation><trace>1 1, 2 2</trace></ink>"""
+    ink = take_ink(text if encoding is None else text.encode(encoding))
+    assert ink.latex == "\xe9"
+
+
+def test_pieces_of_a_stroke_name_the_piece_before_them():
+    """As in the standard, where each of three pieces names the last one; a view may name any."""
+    ink = read_ink(
+        """<ink><trace id="a" continuation="begin">1 1</trace>
+        <trace id="b" continuation="middle" priorRef="#a">2 2</trace>
+        <trace id="c" continuation="end" priorRef="#b">3 3</trace><trace id="d">5 5</trace>
+        <traceGroup><annotation type="truth">x</annotation><traceView traceDataRef="#c"/></traceGroup>
+        </ink>"""
+    )
+    assert [stroke.tolist() for stroke in ink.strokes] == [[[1, 1], [2, 2], [3, 3]], [[5, 5]]]
+    assert [(symbol.label, symbol.strokes) for symbol in ink.symbols] == [("x", (0,))]
 
 
 def test_a_thousand_mutated_files_never_crash():
@@ -252,6 +348,8 @@ def test_a_thousand_mutated_files_never_crash():
     pieces = [
         b"<",
         b">",
+        b" " * 400,
+        b"#" + b"F" * 300,
         b"&a;",
         b"'",
         b'"',

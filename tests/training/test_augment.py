@@ -79,7 +79,9 @@ def test_plain_images_are_moved_only():
     view = gather(image, plain=0.25, shift_px=2, **changes)
     alike = [
         np.array_equal(pixels[top : top + 5, left : left + 9], image)
-        for pixels, top, left in zip(view.pixels, view.top.round().long(), view.left.round().long(), strict=True)
+        for pixels, top, left in zip(
+            view.pixels, view.top.round().long(), view.left.round().long(), strict=True
+        )
     ]
     assert 0.18 < sum(alike) / len(alike) < 0.32
     assert not any((view.zoom != 1).numpy() & alike)

@@ -458,6 +458,7 @@ def test_a_request_names_a_model_that_is_installed_and_no_folder(several, model)
         ("<ink>", "application/inkml+xml", 422, "damaged"),
         ("<!DOCTYPE ink [<!ENTITY a 'b'>]><ink/>", "application/xml", 422, "document type"),
         ("<svg/>", "application/xml", 415, "InkML"),
+        ("\x1f", "application/inkml+xml", 415, "is not InkML, though"),
         ("1 2", "text/plain", 415, "InkML"),
     ],
 )

@@ -349,7 +349,12 @@ def score_tokens(
 
 
 def point_at_ink(
-    attention: Attention, boxes: npt.NDArray[np.int64], ink: Ink, *, field: ReceptiveField
+    attention: Attention,
+    boxes: npt.NDArray[np.int64],
+    ink: Ink,
+    *,
+    field: ReceptiveField,
+    among: Attention | None = None,
 ) -> Array:
     """Tell of each token, (N,), whether the ink that it points at lies in its box, 1 or 0.
 
@@ -357,11 +362,13 @@ def point_at_ink(
     read is one piece of ink. A cell counts for a token by its attention and by the share of it in all that
     tokens pay to the cell. Around the cell that counts most, ink weighs as much as the place it lies at. The
     token points at the connected piece with the most weight for the root of its size, at its middle.
+    `among` has the attention of all tokens of a reading, where some of them have no box.
     """
     from scipy import ndimage  # comes with i2l[evaluate]; pictures are read without it
 
     looks = attention.astype(np.float64)
-    looks *= looks / np.maximum(looks.sum(axis=0), 1e-9)
+    paid = (attention if among is None else among).sum(axis=0, dtype=np.float64)
+    looks *= looks / np.maximum(paid, 1e-9)
     inked = np.argwhere(ink)
     pieces = ndimage.label(ink, np.ones((3, 3)))[0][tuple(inked.T)]
     sizes = np.maximum(np.bincount(pieces), 1)

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,7 @@ from i2l.formulas.commands import STRUCTURAL, names_of
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
 from i2l.images.ink import Boxes, InkMask, find_symbols, join_pieces, measure_pieces
-from i2l.images.prepare import FRAME_PX, WHITE, Box, PreparedImage, centre
+from i2l.images.prepare import FRAME_PX, REFERENCE_DPI, SYMBOL_PX, WHITE, Box, PreparedImage, centre
 from i2l.model.config import AxisField, ModelConfig, ReceptiveField
 
 Places = npt.NDArray[np.float64]  # (T, 2): x and y of where each token looked
@@ -521,6 +521,11 @@ def token_boxes(
     return boxes
 
 
+# How large dots are at most and how high a bar, in heights of a symbol, of which a plain pen draws a ninth;
+# and how many times as wide as high a bar is.
+_DOT: Final = 0.25
+_FLAT: Final = 0.5
+_LONG: Final = 2.5
 MAX_PIECES: Final = 1000  # to look for symbols among them: a formula has some hundreds, grain has thousands
 
 
@@ -549,6 +554,21 @@ class CanvasInk:
     def num_symbols(self) -> int:
         """How many symbols there are, as far as that shows: letters that touch are one."""
         return len(join_pieces(self.pieces))
+
+    @cached_property
+    def shape(self) -> Literal["bar", "dot", "two dots", "three dots", ""]:
+        """Say what there is, if that is a bar by itself, or dots: up to three, two only above each other."""
+        if not 0 < len(self.pieces) <= 3:
+            return ""
+        typical = SYMBOL_PX * self.config.dpi / REFERENCE_DPI
+        widths, heights = (self.pieces[:, 2:] - self.pieces[:, :2]).T
+        if max(widths.max(), heights.max()) > _DOT * typical:
+            flat = len(widths) == 1 and heights[0] <= _FLAT * typical and widths[0] >= _LONG * heights[0]
+            return "bar" if flat else ""
+        across, down = np.ptp(self.pieces[:, :2], axis=0)
+        if len(widths) == 2:
+            return "two dots" if down > 2 * across else ""
+        return "dot" if len(widths) == 1 else "three dots"
 
     def unread(self, tokens: Sequence[str], attention: npt.NDArray[np.float32]) -> float:
         """Return the share of ink that a reading leaves out."""

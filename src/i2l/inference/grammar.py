@@ -11,7 +11,7 @@ shortest way to the end is open.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -446,11 +446,30 @@ class GuardState(NamedTuple):
         )
 
 
-def guards_of_few(vocabulary: Vocabulary) -> dict[int, "FormulaGuard"]:
+def guards_of_few(vocabulary: Vocabulary) -> dict[int | str, "FormulaGuard"]:
     """Return the guards of pictures with one symbol and with two, which can show less than others."""
     return {
         1: FormulaGuard(vocabulary, without=UNSEEN_ALONE),
         2: FormulaGuard(vocabulary, without=UNSEEN),
+    }
+
+
+def guards_of_shapes(vocabulary: Vocabulary) -> dict[int | str, "FormulaGuard"]:
+    """Return the guards of handwriting that is nothing but a bar, or some dots, by `CanvasInk.shape`."""
+    words = vocabulary.tokens[Vocabulary.bos_id + 1 :]
+    none: frozenset[str] = frozenset()
+    shapes: dict[str, frozenset[str]] = {
+        name: command.shape for name, command in commands.COMMANDS.items() if not command.arguments
+    }
+
+    def guard(test: Callable[[frozenset[str]], object]) -> FormulaGuard:
+        return _SignGuard(vocabulary, without={word for word in words if not test(shapes.get(word, none))})
+
+    return {
+        "bar": guard(lambda shape: shape == {"bar"}),
+        "dot": guard(lambda shape: shape == {"mark"}),
+        "two dots": guard(lambda shape: shape == {"mark", "stacked"}),
+        "three dots": guard(lambda shape: shape >= {"mark", "row"}),
     }
 
 
@@ -536,6 +555,17 @@ class FormulaGuard:
                 return False
             state = after
         return True
+
+
+class _SignGuard(FormulaGuard):
+    """Lets one token through, and then the end."""
+
+    def _mask(self, state: GuardState, steps_left: int) -> NDArray[np.bool_]:
+        if not state.recent:
+            return super()._mask(state, steps_left)
+        mask = np.zeros(len(self._tokens), np.bool_)
+        mask[Vocabulary.eos_id] = True
+        return mask
 
 
 def _all_but(mask: NDArray[np.bool_], without: list[int]) -> NDArray[np.bool_]:

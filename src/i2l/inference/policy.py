@@ -22,7 +22,7 @@ from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.prepare import PreparedImage, place_on_canvas
 from i2l.inference.boxes import UNREAD_LIMIT, CanvasInk
 from i2l.inference.decoding import Backend, BeamOptions, Hypothesis, Memory, beam_search
-from i2l.inference.grammar import FormulaGuard, guards_of_few
+from i2l.inference.grammar import FormulaGuard, guards_of_few, guards_of_shapes
 from i2l.inference.model_folder import LoadedModel
 
 SPARE_READINGS: Final = 4  # other readings that come for nothing
@@ -55,7 +55,10 @@ class SearchPolicy:
     def __init__(self, model: LoadedModel, options: ReadingOptions) -> None:
         """Take a model and options that fit it."""
         self._config, self._vocabulary = model.config, model.vocabulary
-        self._guards = {ANY_NUMBER: FormulaGuard(model.vocabulary), **guards_of_few(model.vocabulary)}
+        self._guards: dict[int | str, FormulaGuard] = {ANY_NUMBER: FormulaGuard(model.vocabulary)}
+        self._guards |= guards_of_few(model.vocabulary)
+        if model.handwriting:
+            self._guards |= guards_of_shapes(model.vocabulary)
         self._choose(options)
 
     def with_options(self, options: ReadingOptions) -> "SearchPolicy":
@@ -148,20 +151,24 @@ class SearchPolicy:
         There a longer reading is not favoured: one blurred letter was read as a hundred empty groups, each
         likelier than the letter. Where such a guard leaves doubt, symbols may touch, as a letter and its
         exponent do in Times: a short reading without it is taken if it is much more probable.
+
+        Handwriting that is one bar, or a few dots, is read as signs of that shape. Inks to learn from hold no
+        such formula: a minus by itself was read as roots in roots.
         """
-        groups: dict[int, list[int]] = {}
+        groups: dict[int | str, list[int]] = {}
         for place, ink in enumerate(inks):
-            number = ink.num_symbols if ink.num_symbols in self._guards else ANY_NUMBER
-            groups.setdefault(number, []).append(place)
+            kinds: tuple[int | str, ...] = (ink.shape, ink.num_symbols)
+            kind = next((kind for kind in kinds if kind in self._guards), ANY_NUMBER)
+            groups.setdefault(kind, []).append(place)
         found: dict[int, Attempt] = {}
-        for number, places in groups.items():
-            guard = self._guards[number] if self._guarded else None
-            penalty = options.length_penalty if number == ANY_NUMBER else 0.0
+        for kind, places in groups.items():
+            guard = self._guards[kind] if self._guarded else None
+            penalty = options.length_penalty if kind == ANY_NUMBER else 0.0
             together = [inks[place] for place in places]
             attempts = self._search_together(
                 together, replace(options, length_penalty=penalty), guard, backend, memories
             )
-            if guard is not None and number != ANY_NUMBER:
+            if guard is not None and isinstance(kind, int) and kind != ANY_NUMBER:
                 attempts = [
                     attempt
                     if self._is_sure(attempt)

@@ -52,6 +52,7 @@ _OTHER_IS_HERE: Final = f"The model {HANDWRITING!r} reads handwriting."
 _OTHER_IS_MISSING: Final = "The model for handwriting is not installed: `i2l models` has the command for it."
 CHUNK_IMAGES: Final = 16  # that are taken at a time, at least; those of about one size are read together
 _HOPELESS_CONFIDENCE: Final = 0.05  # below it print is as good as not read
+_TELLING_TOKENS: Final = 3  # that are read in what print refuses and what does not look written, at least
 _LEAST_ZOOM: Final = 0.4  # strokes that must be drawn smaller than this to fit are no one formula
 _BATCH_PIXELS: Final = 600_000  # of a batch; one with more takes hundreds of megabytes and is read alone
 
@@ -402,7 +403,7 @@ class Reader:
         """Read images; those that look written by hand, and were read with doubt, by the other model too.
 
         Where print makes nothing of an image that does not look written, the other model is asked as well,
-        and believed if it is sure.
+        and believed if it is sure, and if it reads more than a letter where print refuses the image.
         """
         notices = self._notices_handwriting
         results = self._search(forms, backend, check=self.options.check)
@@ -414,7 +415,8 @@ class Reader:
             if (isinstance(result, NotAFormulaError) or result.confidence < DOUBTFUL_CONFIDENCE)
             and (
                 (written := looks_written(forms[place][-1].pixels))
-                or (isinstance(result, Reading) and result.confidence < _HOPELESS_CONFIDENCE)
+                or isinstance(result, NotAFormulaError)
+                or result.confidence < _HOPELESS_CONFIDENCE
             )
         }
         if not wanted:
@@ -437,8 +439,9 @@ class Reader:
             least = (
                 wanted[place] if isinstance(first, NotAFormulaError) else max(wanted[place], first.confidence)
             )
+            few = isinstance(first, NotAFormulaError) and wanted[place] > 0  # a texture may pass for a letter
             if isinstance(reading, Reading) and reading.confidence >= least:
-                results[place] = reading
+                results[place] = first if few and len(reading.tokens) < _TELLING_TOKENS else reading
         return results
 
     def _hand_over(self, images: list[PreparedImage], asked: _Asked, other: "Reader") -> list[PreparedImage]:

@@ -32,6 +32,7 @@ MAX_POINTS: Final = 200_000
 MAX_DEPTH: Final = 64  # of elements in elements, or of lists in lists
 MAX_ELEMENTS: Final = 100_000
 MAX_VALUE: Final = 1e9  # of a coordinate; larger ones are damage
+_GZIP: Final = b"\x1f\x8b"
 SUFFIXES: Final = (".inkml", ".json")  # of files that hold strokes
 
 Points = NDArray[np.float64]  # (N, 2): x and y, which grows downwards
@@ -89,6 +90,8 @@ def open_ink(path: Path) -> Ink:
             content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise InkError(f"Cannot read {path}: {error.strerror}.") from error
+    except ValueError as error:  # a zero byte, or half a character, which no name of a file has
+        raise InkError(f"Cannot read {str(path)!a}: this is no name of a file.") from error
     return read_ink(content, name=path.stem)
 
 
@@ -106,10 +109,24 @@ def read_ink(content: bytes | str, *, name: str = "") -> Ink:
     head = data.lstrip(b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n")[:1]
     if not head:
         raise InkError("The file is empty; give InkML, or strokes as JSON.")
-    return _parse_inkml(data, name) if head == b"<" else _parse_json(data, name)
+    if data.startswith(_GZIP):
+        raise InkError("The file is packed by gzip; unpack it, and give the InkML or JSON in it.")
+    if head == b"<":
+        return _parse_inkml(data, name, encoding="UTF-8" if isinstance(content, str) else _encoding(data))
+    return _parse_json(data, name)
 
 
-StrokeSource = Ink | bytes | str | os.PathLike[str] | Sequence[Any] | Mapping[str, Any]
+StrokeSource = (
+    Ink
+    | bytes
+    | bytearray
+    | memoryview
+    | str
+    | os.PathLike[str]
+    | Sequence[Any]
+    | Mapping[str, Any]
+    | NDArray[Any]
+)
 
 
 def take_ink(source: StrokeSource) -> Ink:
@@ -120,24 +137,28 @@ def take_ink(source: StrokeSource) -> Ink:
     """
     if isinstance(source, Ink):
         return source
-    if isinstance(source, bytes):
-        return read_ink(source)
+    if isinstance(source, bytes | bytearray | memoryview):
+        return read_ink(bytes(source))
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n")[:1] in ("<", "{", "["):
         return read_ink(source)
     if isinstance(source, str | os.PathLike):
         return open_ink(Path(source))
-    if isinstance(source, Mapping):
-        return ink_from_json(source)
+    if isinstance(source, Mapping | np.ndarray):
+        return ink_from_json(_as_json(source))
     if isinstance(source, Sequence):
-        return ink_from_json([_as_lists(stroke) for stroke in source])
+        return ink_from_json(_as_json(list(source)))
     raise InkError(f"Strokes are a list of lists of points, InkML, or a path; not {type(source).__name__}.")
 
 
-def _as_lists(value: object) -> object:
-    """Turn arrays and tuples into the lists that JSON has."""
-    if isinstance(value, np.ndarray):
+def _as_json(value: object, depth: int = 0) -> object:
+    """Turn arrays, their numbers and tuples, at any depth, into the values that JSON has."""
+    if depth > MAX_DEPTH:
+        raise InkError("The lists are nested too deeply to be strokes.")
+    if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
-    return [_as_lists(inner) for inner in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, Mapping):
+        return {key: _as_json(inner, depth + 1) for key, inner in value.items()}
+    return [_as_json(inner, depth + 1) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def looks_like_ink(content: bytes) -> bool:
@@ -293,6 +314,7 @@ def _json_symbols(value: object, num_strokes: int) -> list[Symbol]:
 # --- InkML ----------------------------------------------------------------------------------------------
 
 _LABELS: Final = ("normalizedlabel", "truth", "label", "latex", "expectedtruth")  # the first that is there
+_DECLARED: Final = re.compile(rb"""(?:\xef\xbb\xbf)?\s*<\?xml[^>]{0,80}?encoding\s*=\s*["']([\w.-]+)""")
 _VALUE: Final = re.compile(
     r"\s*([!'\"]?)\s*(?:(#[0-9A-Fa-f]+|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|([*?TF]))"
 )
@@ -339,7 +361,8 @@ class _InkMLReader:
         self.formats: dict[str, _Format] = {}
         self.contexts: dict[str, str] = {}  # of a context its format
         self.format = _Format()
-        self.strokes: dict[str, Points] = {}
+        self.strokes: dict[str, list[Points]] = {}  # the pieces of each
+        self.continued: dict[str, str] = {}  # of a trace that goes on with another the id of the first piece
         self.hidden: set[str] = set()  # traces of a lifted pen, and those in definitions
         self.groups: list[_Group] = []
         self.root = ""
@@ -427,14 +450,17 @@ class _InkMLReader:
         points = _trace_points("".join(element.text), self._format_of(element), MAX_POINTS - self.num_points)
         self.num_points += len(points)
         prior = attributes.get("priorRef", "").lstrip("#")
+        prior = self.continued.get(prior, prior)
         if attributes.get("continuation") in ("middle", "end") and prior in self.strokes:
             name = prior
-            self.strokes[name] = np.concatenate([self.strokes[name], points])
+            self.strokes[name].append(points)
+            if "id" in attributes:
+                self.continued[attributes["id"]] = name
         else:
             name = attributes.get("id") or f"trace {len(self.strokes)}"
             if name in self.strokes:
                 name = f"{name} again {len(self.strokes)}"
-            self.strokes[name] = points
+            self.strokes[name] = [points]
         if len(self.strokes) > MAX_STROKES:
             raise InkError(f"There are more than {MAX_STROKES:,} strokes; a formula has some dozens.")
         if attributes.get("type") in ("penUp", "hover"):
@@ -447,14 +473,15 @@ class _InkMLReader:
         reference = element.attributes.get("traceDataRef", "").rpartition("#")[2]
         group = self._group()
         if group is not None and reference:
-            group.traces.append(reference)
+            group.traces.append(self.continued.get(reference, reference))
 
     def finish(self, name: str) -> Ink:
         if self.root not in ("ink", "inkml"):
             raise InkError(f"This is XML, but not InkML: it begins with <{self.root[:40]}>.")
         numbers: dict[str, int] = {}
         strokes: list[Points] = []
-        for key, points in self.strokes.items():
+        for key, pieces in self.strokes.items():
+            points = np.concatenate(pieces)
             if key not in self.hidden and len(points):
                 numbers[key] = len(strokes)
                 strokes.append(points)
@@ -473,9 +500,20 @@ class _InkMLReader:
         )
 
 
-def _parse_inkml(data: bytes, name: str) -> Ink:
+def _encoding(data: bytes) -> str | None:
+    """Name the encoding that the first bytes show, whatever the file says; None where it must say so itself.
+
+    Programs often write one and declare another, as text is put together before it is saved.
+    """
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "UTF-16"
+    declared = _DECLARED.match(data)
+    return "UTF-8" if declared and declared[1].lower().startswith(b"utf") else None
+
+
+def _parse_inkml(data: bytes, name: str, *, encoding: str | None) -> Ink:
     reader = _InkMLReader()
-    parser = expat.ParserCreate()
+    parser = expat.ParserCreate(encoding)
     parser.buffer_text = True
     parser.StartElementHandler = reader.start
     parser.EndElementHandler = reader.end
@@ -487,13 +525,17 @@ def _parse_inkml(data: bytes, name: str) -> Ink:
     except expat.ExpatError as error:
         raise InkError(f"The InkML is damaged: {error}.") from error
     except (LookupError, ValueError) as error:  # of an encoding that Python does not have
-        raise InkError(f"The InkML is in an encoding that cannot be read: {str(error)[:100]}.") from error
+        raise InkError(
+            f"The InkML is in an encoding that cannot be read; save it as UTF-8: {str(error)[:100]}."
+        ) from error
     return reader.finish(name)
 
 
 def _trace_points(text: str, layout: _Format, room: int) -> Points:
     """Read the points of a trace, which may be places, differences, or differences of differences."""
     rows = [row for row in text.split(",") if row and not row.isspace()]
+    if not rows:
+        return np.empty((0, 2))
     if len(rows) > room:
         raise InkError(f"There are more than {MAX_POINTS:,} points; a formula has some hundreds.")
     width = max(layout.x, layout.y) + 1
@@ -503,12 +545,13 @@ def _trace_points(text: str, layout: _Format, room: int) -> Points:
             return plain
     points = np.empty((len(rows), 2))
     states = [_Channel() for _ in range(width)]
-    for number, row in enumerate(rows):
+    for number, spaced in enumerate(rows):
+        row = " ".join(spaced.split())  # the pattern would try every way to share out a long gap
         values = _VALUE.findall(row)
         if len(values) < width:
-            raise InkError(f"A point of a trace is {row.strip()[:40]!r}, which has no x and y.")
+            raise InkError(f"A point of a trace is {row[:40]!r}, which has no x and y.")
         if _VALUE.sub("", row).strip():
-            raise InkError(f"A point of a trace is {row.strip()[:40]!r}, which is not made of numbers.")
+            raise InkError(f"A point of a trace is {row[:40]!r}, which is not made of numbers.")
         found = [state.read(*value) for state, value in zip(states, values, strict=False)]
         points[number] = found[layout.x], found[layout.y]
     return points * (layout.x_sign, layout.y_sign)
@@ -517,7 +560,7 @@ def _trace_points(text: str, layout: _Format, room: int) -> Points:
 def _plain_points(rows: Sequence[str], layout: _Format, width: int) -> Points | None:
     """Read points that are plain numbers, the same count in each; None where they are written otherwise."""
     split = [row.split() for row in rows]
-    if not split or min(map(len, split)) < width:
+    if min(map(len, split)) < width:
         return None
     try:
         pairs = [(float(row[layout.x]), float(row[layout.y])) for row in split]
@@ -541,7 +584,10 @@ class _Channel:
             if self.mode != "!":
                 self.value += self.speed
             return self.value
-        value = float(int(number[1:], 16)) if number.startswith("#") else float(number)
+        try:
+            value = float(int(number[1:], 16)) if number.startswith("#") else float(number)
+        except OverflowError as error:  # a whole number beyond what a float can be
+            raise InkError("A trace holds a number that is far too large.") from error
         if self.mode == "!":
             self.speed, self.value = 0.0, value
         else:

@@ -210,6 +210,8 @@ async def given_strokes(request: Request, body: bytes, query: ReadOptions) -> tu
         return body, parse_json(body, StrokesRequest, query)
     if kind in _INKML and looks_like_ink(body):
         return body, query
+    if kind in _INKML:
+        raise ProblemError("not-an-image", f"The body is not InkML, though {kind} says so.")
     raise ProblemError(
         "not-an-image",
         f"The body is {kind or 'of no type'}; send JSON with strokes, or InkML as {_INKML[0]}.",
