@@ -88,6 +88,24 @@ def test_a_display_has_nothing_of_the_line_of_text_below_it():
     ]
 
 
+def test_the_number_of_the_page_is_no_row_of_the_display_above_it():
+    words = letters(20, 20, 30)  # the page is 20 to 376 wide, its middle is at 198
+    display, number = letters(140, 60, 10), [(194, 84, 202, 100)]
+    regions = [(DISPLAYED, (136, 56, 262, 102))]
+    signs = [(TEXT, words), (DISPLAYED, [*display, *number])]
+    assert found(signs, regions) == [("displayed", (140, 60, 256, 72))]
+    signs = [(TEXT, [*words, *letters(20, 130, 30)]), (DISPLAYED, [*display, *number])]
+    assert found(signs, regions) == [("displayed", (140, 60, 256, 100))], "more ink is below it"
+    limit = [(194, 77, 202, 93)]
+    assert found([(TEXT, words), (DISPLAYED, [*display, *limit])], regions) == [
+        ("displayed", (140, 60, 256, 93))
+    ]
+    aside = [(224, 84, 232, 100)]
+    assert found([(TEXT, words), (DISPLAYED, [*display, *aside])], regions) == [
+        ("displayed", (140, 60, 256, 100))
+    ]
+
+
 def test_a_few_cells_of_a_display_do_not_make_an_inline_formula_one():
     formula, words = letters(60, 20, 8), [*letters(8, 20, 4), *letters(170, 20, 8)]
     regions = [(INLINE, (58, 20, 154, 32)), (DISPLAYED, (58, 16, 68, 30))]

@@ -34,7 +34,7 @@ from i2l.files import find_damage
 from i2l.pages import document
 from i2l.pages.corpus import Part, compose_document, draw_look
 from i2l.pages.document import MAX_PAGES, PageError, PageFile
-from i2l.pages.find import DETECTOR_FILE, DETECTOR_FOLDER, reduce_page
+from i2l.pages.find import DETECTOR_FILE, DETECTOR_FOLDER, reduce_page, symbol_height
 from i2l.pages.gather import DISPLAYED, INLINE, NUMBER, PageInk
 from i2l.pages.marked import WebDrawer, WebPage, compose_web_page, mark_pages
 from i2l.pages.order import Found, reading_order
@@ -164,6 +164,27 @@ def test_a_page_of_few_letters_is_not_put_on_its_head():
     tall += [(20 * x, 60 * y - 5, 20 * x + 9, 60 * y + 10) for y in (4, 5) for x in range(0, 40, 3)]
     ink = PageInk(np.zeros((400, 820), np.uint8), np.array(pieces + tall, np.int64), 10.0)
     assert _quarter_turn(ink) == 0
+
+
+@pytest.mark.parametrize("seed", [34, 275])
+def test_a_page_of_a_few_letters_is_not_laid_on_its_side(seed):
+    """A number, a display and a line of text, as on the last page of a story: columns look like rows."""
+    source = np.random.default_rng(seed)
+    pieces = []
+    for baseline, left, count in ((88, 130, 1), (170, 130, 4), (170, 370, 20), (206, 150, 18)):
+        right = left
+        for _ in range(count):
+            width, up, down = (
+                int(source.integers(4, 14)),
+                int(source.choice([4, 9, 9, 13, 14])),
+                int(source.choice([0, 0, 0, 4])),
+            )
+            pieces.append((right, baseline - up, right + width, baseline + down))
+            right += width + 3
+    boxes = np.array(pieces, np.int64)
+    symbol_px = symbol_height(boxes)
+    assert symbol_px is not None
+    assert _quarter_turn(PageInk(np.zeros((1209, 936), np.uint8), boxes, symbol_px)) == 0
 
 
 @needs_tex

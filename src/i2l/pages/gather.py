@@ -44,6 +44,10 @@ _WIDEST_SPACE: Final = 1.5  # after a comma of the text, in spaces between words
 _LIST_PX: Final = 10.0  # where letters are lower, a thin space and one between words look alike
 _SPACES_REACH: Final = 40.0  # how far they are looked for
 _WORD_PIECES: Final = 3  # of text between rows, which part them
+_FOOT_GAP: Final = 0.6  # empty height above the number of a page; above a limit of a sum there is less
+_DIGIT: Final = (0.9, 1.8)  # its height, in small type and in that of the text
+_FOOT_SIGNS: Final = 4  # of a number of a page, at most
+_FOOT_CENTRED: Final = 1.0  # how far it stands from the middle of the text
 _OWNED: Final = 0.45  # probability that a piece of ink near the line of an inline formula is of a formula
 _MIN_SCORE: Final = 0.5
 _MIN_INLINE: Final = 0.4
@@ -206,7 +210,7 @@ class Gathering:
         for box, score in zip(boxes, scores, strict=True):
             inside = covered(self._pieces, box, margin=self._cell) > 0.5
             theirs = inside & ~self._taken & (self._owners[:, 2] + self._owners[:, 1] > 0.35)
-            theirs = self._without_lines_of_text(theirs)
+            theirs = self._without_page_number(self._without_lines_of_text(theirs))
             if theirs.any():
                 parts += [(part, float(score)) for part in self._split_rows(theirs)]
         displays = (self._display(*part) for part in self._join_continued(parts))
@@ -230,6 +234,27 @@ class Gathering:
             else:
                 break
         return theirs
+
+    def _without_page_number(self, theirs: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Leave out the number of the page, which seems to be a last row where a display ends the page.
+
+        It is the lowest ink of all: a few signs of one height, about that of a digit, in the middle.
+        """
+        rows = rows_of(self._pieces[theirs], _FOOT_GAP * self._symbol) if theirs.any() else []
+        if len(rows) < 2:
+            return theirs
+        foot = self._pieces[:, 3] > rows[-1][0]
+        signs = self._pieces[foot]
+        left, top, right, bottom = hull_of(signs)
+        lowest_digit, highest_digit = (share * self._symbol for share in _DIGIT)
+        if top < rows[-1][0] or len(signs) > _FOOT_SIGNS or not lowest_digit <= bottom - top <= highest_digit:
+            return theirs
+        if np.ptp(signs[:, 1]) > 1 + 0.05 * self._symbol or np.ptp(signs[:, 3]) > 1 + 0.05 * self._symbol:
+            return theirs
+        across = hull_of(self._pieces)
+        if abs(left + right - across[0] - across[2]) > 2 * _FOOT_CENTRED * self._symbol:
+            return theirs
+        return theirs & ~foot
 
     def _join_continued(
         self, parts: list[tuple[NDArray[np.bool_], float]]

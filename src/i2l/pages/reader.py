@@ -354,6 +354,7 @@ _MAX_ANGLE_DEG: Final = 12.0
 _LEAST_ANGLE_DEG: Final = 0.12
 _LEAST_GAIN: Final = 1.08  # in how sharply lines stand out, for a turn to be believed
 _QUARTER_GAIN: Final = 1.5
+_MANY_LETTERS: Final = 200  # of fewer, lines stand out along some angle by chance
 _HEAD_GAIN: Final = 0.4  # in the share of ascenders, for a page to stand on its head; text has .43 or more
 _KEYSTONE_DEG: Final = 0.3  # by which lines at the top and at the foot differ, to be worth a transformation
 _MIN_LINES_PIECES: Final = 40
@@ -386,7 +387,7 @@ def straighten(image: Image.Image) -> StraightPage:
     symbol_px = symbol_height(upright) or ink.symbol_px
     points = _line_points(upright, symbol_px)
     angle, gain = _slope(points, symbol_px, 0.0, _MAX_ANGLE_DEG)
-    if gain < _LEAST_GAIN or abs(angle) < _LEAST_ANGLE_DEG:
+    if gain < _believed(_LEAST_GAIN, len(points)) or abs(angle) < _LEAST_ANGLE_DEG:
         angle = 0.0
     level = _rotation(math.radians(angle), size / 2)
     keystone = _keystone(project(np.linalg.inv(level), points), size, symbol_px)
@@ -444,23 +445,29 @@ def _slope(
     return best, gain
 
 
+def _believed(gain: float, num_letters: int) -> float:
+    """Return by how much lines must stand out for a turn to be believed: by more where letters are few."""
+    return 1 + (gain - 1) * max(1.0, _MANY_LETTERS / max(num_letters, 1))
+
+
 def _quarter_turn(ink: PageInk) -> int:
     """Return how many quarter turns, clockwise, the page lies away from being upright."""
     boxes = ink.pieces.astype(np.float64)
     swapped = boxes[:, [1, 0, 3, 2]]
 
-    def lines(given: NDArray[np.float64]) -> float:
+    def lines(given: NDArray[np.float64]) -> tuple[float, int]:
         symbol_px = symbol_height(given) or ink.symbol_px
         points = _line_points(given, symbol_px)
         if not len(points):
-            return 0.0
+            return 0.0, 0
         angle, _ = _slope(points, symbol_px, 0.0, _MAX_ANGLE_DEG)
         # Sharpness grows with the share of all letters that a row has, and falls with the number of rows.
-        return (
-            _sharpness(points, angle, symbol_px) / len(points) ** 2 * float(np.ptp(points[:, 1])) / symbol_px
-        )
+        sharpness = _sharpness(points, angle, symbol_px) / len(points) ** 2
+        return sharpness * float(np.ptp(points[:, 1])) / symbol_px, len(points)
 
-    quarters = (1, 3) if lines(swapped) > _QUARTER_GAIN * lines(boxes) else (0, 2)
+    (across, num_across), (along, num_along) = lines(swapped), lines(boxes)
+    aside = across > _believed(_QUARTER_GAIN, min(num_across, num_along)) * along
+    quarters = (1, 3) if aside else (0, 2)
     height, width = ink.ink.shape
     shares = []
     for turn in quarters:
