@@ -98,9 +98,15 @@ def test_it_reads_what_is_short(reader):
 
 @pytest.mark.tex
 def test_it_reads_signs_whose_pieces_say_nothing_of_their_size(reader):
-    formulas = ["!", "[", r"\cdots", r"\Xi", r"\doteq", r"\because", r"a \ldots", r"\sum"]
+    formulas = ["!", "[", r"\Xi", r"\doteq", r"\because", r"a \ldots", r"\sum"]
     for render, formula in zip(render_formulas(formulas), formulas, strict=True):
         assert drawn(reader.read(render.pixels).formula) == drawn(formula)
+
+
+@pytest.mark.tex
+def test_three_dots_by_themselves_are_read_as_three_dots(reader):
+    (dots,) = render_formulas([r"\cdots"])  # how high they stand does not show, and their name neither
+    assert reader.read(dots.pixels).formula in (r"\cdots", r"\ldots", ". . .")
 
 
 @pytest.mark.tex
