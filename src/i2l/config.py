@@ -19,7 +19,13 @@ class ObjectiveConfig(JsonConfig):
     alpha_penalty: float = 0.0  # lambda_A, times |batch mean of ASE_N - ASE_T|
     ase_target: float = 5.27  # ASE_T
     guidance: float = 0.0  # times the log-loss of attention lying on the token's box, where boxes are known
+    placement: float = 0.0  # times how far attention's peak lies from the middle half of the box, in cells
     label_smoothing: float = 0.0
+
+    @property
+    def wants_boxes(self) -> bool:
+        """Whether attention is told where tokens stand."""
+        return bool(self.guidance or self.placement)
 
 
 ENGINES = ("auto", "plain", "fast", "graph")

@@ -7,7 +7,7 @@ import torch
 from i2l.config import ConfigError, ObjectiveConfig
 from i2l.images.prepare import FAINT, FRAME_PX, place_on_canvas
 from i2l.model.config import model_preset
-from i2l.model.network import guidance_loss
+from i2l.model.network import guidance_loss, placement_loss
 from i2l.model.pinpoint.config import PinpointConfig
 from i2l.model.pinpoint.network import HALVING_KERNEL, convolution, first_halving
 
@@ -115,15 +115,41 @@ def test_all_weights_learn():
 
 def test_guidance_pulls_attention_onto_the_box():
     attention = torch.full((1, 3, 2, 2), 0.25, requires_grad=True)
-    covered = torch.zeros(1, 3, 2, 2)
-    covered[0, 0, 0, 0] = 1
-    covered[0, 1, :, 1] = 1
-    loss = guidance_loss(attention, covered)
+    boxes = torch.tensor([[[0, 0, 1, 1], [1, 0, 2, 2], [0, 0, 0, 0]]]).float()
+    loss = guidance_loss(attention, boxes)
     assert loss.item() == pytest.approx(-(np.log(0.25) + np.log(0.5)) / 2)
     loss.backward()
     assert attention.grad[0, 0, 0, 0] < 0
     assert attention.grad[0, 2].abs().sum() == 0
-    assert guidance_loss(attention, torch.zeros_like(covered)).item() == 0
+    assert guidance_loss(attention, torch.zeros_like(boxes)).item() == 0
+
+
+def test_placement_is_the_way_from_the_peak_to_the_middle_half_of_the_box_in_cells():
+    attention = torch.zeros(1, 3, 4, 6)
+    attention[0, :, 1, 2], attention[0, :, 1, 3], attention[0, :, 3, 5] = 0.5, 0.25, 0.25  # the last is far
+    attention.requires_grad_()  # the peak is at (2.5 + 1 / 3, 1.5)
+    boxes = torch.tensor([[[2, 1, 4, 2], [3, 1.6, 5, 2.0], [0, 0, 0, 0]]]).float()
+    loss = placement_loss(attention, boxes)
+    assert loss.item() == pytest.approx((0 + (3.5 - 2.5 - 1 / 3) + (1.7 - 1.5)) / 2)  # two have a box
+    loss.backward()
+    assert attention.grad[0, [0, 2]].abs().sum() == 0  # within the middle of its box, and without a box
+    assert attention.grad[0, 1, 1, 3] < attention.grad[0, 1, 1, 2]  # more on the right makes it less
+    assert attention.grad[0, 1, 3, 5] == 0  # what is looked at elsewhere moves no peak
+    assert placement_loss(attention, torch.zeros_like(boxes)).item() == 0
+
+
+def test_placement_tells_the_halves_of_a_cell_apart():
+    """A thin bar below the middle of its cell is reached by a share of attention on the cell below."""
+    bar = torch.tensor([[[0.0, 0.8, 4.0, 0.9]]])
+    scores = torch.zeros(2, requires_grad=True)
+    for _ in range(200):
+        shares = scores.softmax(dim=0)
+        attention = shares[None, None, :, None].expand(1, 1, 2, 4) / 4
+        loss = placement_loss(attention, bar)
+        (slope,) = torch.autograd.grad(loss, scores)
+        scores = (scores - slope).detach().requires_grad_()
+    assert loss.item() < 0.02
+    assert scores.softmax(dim=0)[1].item() == pytest.approx(0.35, abs=0.07)
 
 
 def test_what_does_not_fit_together_is_refused():

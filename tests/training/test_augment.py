@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from i2l.model.network import Window
-from i2l.training.augment import Augmentation, View, _through_pixels, cover_cells, gather_view
+from i2l.model.network import Window, cover_cells
+from i2l.training.augment import Augmentation, View, _through_pixels, boxes_in_cells, gather_view
 from tests.kept import assert_kept, outline
 
 CANVAS = (18, 42)
@@ -120,7 +120,7 @@ def test_blur_then_weight_makes_strokes_bolder():
 def test_cells_are_covered_as_the_boxes_lie():
     view = View(torch.zeros(1, 32, 48), torch.tensor([4.0]), torch.tensor([8.0]), torch.tensor([2.0]))
     boxes = torch.tensor([[[0, 0, 4, 4], [2, 2, 10, 6], [0, 0, 0, 0]]]).float()
-    covered = cover_cells(boxes, view, cell_px=16)[0]
+    covered = cover_cells(boxes_in_cells(boxes, view, cell_px=16), (2, 3))[0]
     # the first lies at 8 to 16, 4 to 12; the second at 12 to 28, 8 to 16
     assert covered[0].tolist() == [[1, 0, 0], [0, 0, 0]]
     assert covered[1].tolist() == [[pytest.approx(1 / 3), 1, 0], [0, 0, 0]]
@@ -133,7 +133,8 @@ def test_turned_images_are_whole_and_boxes_go_with_them():
     image[5:7, 17:22] = 0
     boxes = torch.tensor([[[2, 1, 6, 4], [17, 5, 22, 7]]]).float().repeat(300, 1, 1)
     view = gather(image, turn=0.2, slant=0.3, stretch=0.4, zoom=0.2)
-    covered = cover_cells(boxes, view, cell_px=1)
+    grid = view.pixels.shape[1], view.pixels.shape[2]
+    covered = cover_cells(boxes_in_cells(boxes, view, cell_px=1), grid)
     for pixels, cells in zip(view.pixels, covered, strict=True):
         ink = 1 - pixels.float() / 255
         assert ink.sum().item() > 0

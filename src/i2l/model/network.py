@@ -11,6 +11,7 @@ that part.
 """
 
 import contextlib
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -188,17 +189,64 @@ def attention_errors(attention: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor
     return ase, aae
 
 
-def guidance_loss(attention: Tensor, covered: Tensor) -> Tensor:
+def cover_cells(boxes: Tensor, grid: tuple[int, int]) -> Tensor:
+    """Say how much of each cell boxes cover, the best covered cell of each box 1.
+
+    Args:
+        boxes: left, top, right and bottom in cells, (B, T, 4); an empty one covers nothing.
+        grid: rows and columns.
+
+    Returns:
+        (B, T, rows, columns)
+    """
+    overlaps = []
+    for axis, cells in ((1, grid[0]), (0, grid[1])):
+        edges = torch.arange(cells, device=boxes.device)
+        low = torch.maximum(boxes[..., axis, None], edges)
+        high = torch.minimum(boxes[..., axis + 2, None], edges + 1)
+        overlap = (high - low).clamp(min=0)
+        overlaps.append(overlap / overlap.amax(dim=2, keepdim=True).clamp(min=math.ulp(1.0)))
+    rows, columns = overlaps
+    return rows.unsqueeze(3) * columns.unsqueeze(2)
+
+
+def guidance_loss(attention: Tensor, boxes: Tensor) -> Tensor:
     """The mean over tokens with a box of minus the log of the attention on it; 0 if there is none.
 
     Args:
         attention: (B, T, rows, columns)
-        covered: how much of each cell the token's box covers, likewise; zero for a token without.
+        boxes: of the tokens, as in `cover_cells`; empty for a token without.
     """
+    covered = cover_cells(boxes, (attention.shape[2], attention.shape[3]))
     on_box = (attention * covered).sum(dim=(2, 3))
     has_box = covered.amax(dim=(2, 3)) > 0
     losses = -torch.log(on_box.clamp(min=1e-6)) * has_box
     return losses.sum() / has_box.sum().clamp(min=1)
+
+
+def placement_loss(attention: Tensor, boxes: Tensor) -> Tensor:
+    """The mean over tokens with a box of how far the peak of attention lies from its middle half, in cells.
+
+    The peak is the mean place of attention within one cell of the fullest cell. What guidance cannot tell
+    apart, a box in the upper or in the lower half of its cells, this does: how attention is shared among
+    cells says where between their middles the symbol stands.
+
+    Args:
+        attention: (B, T, rows, columns)
+        boxes: of the tokens, as in `cover_cells`; empty for a token without.
+    """
+    rows, columns = attention.shape[2], attention.shape[3]
+    fullest = attention.flatten(2).argmax(dim=2, keepdim=True)
+    row, column = (torch.arange(cells, device=attention.device) for cells in (rows, columns))
+    beside_row = (row - fullest // columns).abs() <= 1  # (B, T, rows)
+    beside_column = (column - fullest % columns).abs() <= 1
+    around = attention * (beside_row.unsqueeze(3) & beside_column.unsqueeze(2))
+    shares = around / around.sum(dim=(2, 3), keepdim=True).clamp(min=1e-6)
+    middle, reach = (boxes[..., :2] + boxes[..., 2:]) / 2, (boxes[..., 2:] - boxes[..., :2]) / 4
+    peak = torch.stack([shares.sum(dim=2) @ (column + 0.5), shares.sum(dim=3) @ (row + 0.5)], dim=2)  # x, y
+    away = ((peak - middle).abs() - reach).clamp(min=0).sum(dim=2)
+    has_box = (reach > 0).all(dim=2)
+    return (away * has_box).sum() / has_box.sum().clamp(min=1)
 
 
 def half_squared_norm(weights: Iterable[Tensor]) -> Tensor:
@@ -361,11 +409,11 @@ class Network(nn.Module, ABC):
         lengths: Tensor,
         *,
         objective: ObjectiveConfig,
-        covered: Tensor | None = None,
+        boxes: Tensor | None = None,
     ) -> ObjectiveResult:
         """Compute the objective of a batch; targets and lengths as in `forward`.
 
-        ``covered`` says how much of each cell the box of each token covers, (B, T, rows, columns).
+        ``boxes`` has that of each token, (B, T, 4), as in `cover_cells`.
         """
         word_loss = log_loss(output.logits, token_ids, lengths, label_smoothing=objective.label_smoothing)
         ase, aae = (errors.mean() for errors in attention_errors(output.attention, lengths))
@@ -376,8 +424,10 @@ class Network(nn.Module, ABC):
             total = total + objective.l2 * regularization
         if objective.alpha_penalty:
             total = total + objective.alpha_penalty * alpha_penalty
-        if objective.guidance and covered is not None:
-            total = total + objective.guidance * guidance_loss(output.attention, covered)
+        if objective.guidance and boxes is not None:
+            total = total + objective.guidance * guidance_loss(output.attention, boxes)
+        if objective.placement and boxes is not None:
+            total = total + objective.placement * placement_loss(output.attention, boxes)
         return ObjectiveResult(
             total=total,
             log_loss=word_loss,

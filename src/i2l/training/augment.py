@@ -246,32 +246,20 @@ def _blur(ink: Tensor, deviations_px: Tensor) -> Tensor:
     return blurred.squeeze(0)
 
 
-def cover_cells(boxes: Tensor, view: View, *, cell_px: int) -> Tensor:
-    """Say how much of each cell of the view the boxes cover, the best covered cell of each box 1.
+def boxes_in_cells(boxes: Tensor, view: View, *, cell_px: int) -> Tensor:
+    """Say where boxes lie on the grid of the view.
 
     Args:
-        boxes: left, top, right and bottom in the image, (B, T, 4); an empty one covers nothing.
+        boxes: left, top, right and bottom in the image, (B, T, 4); an empty one stays empty.
         view: where the images are.
         cell_px: the side of a cell.
 
     Returns:
-        (B, T, rows, columns)
+        The same corners, (B, T, 4), in cells of the view from its left and upper edge.
     """
     if view.turned is not None:  # the box around the turned box
         middles, halves = (boxes[..., :2] + boxes[..., 2:]) / 2, (boxes[..., 2:] - boxes[..., :2]) / 2
         middles, halves = middles @ view.turned.mT, halves @ view.turned.abs().mT
         boxes = torch.cat([middles - halves, middles + halves], dim=-1)
-    overlaps = []
-    for start, end, corner, size_px in (
-        (boxes[..., 1], boxes[..., 3], view.top, view.pixels.shape[1]),
-        (boxes[..., 0], boxes[..., 2], view.left, view.pixels.shape[2]),
-    ):
-        zoom, offset = view.zoom.unsqueeze(1), corner.unsqueeze(1)
-        first, last = offset + zoom * start, offset + zoom * end  # (B, T)
-        edges = torch.arange(0, size_px, cell_px, device=boxes.device)
-        low = torch.maximum(first.unsqueeze(2), edges)
-        high = torch.minimum(last.unsqueeze(2), edges + cell_px)
-        overlap = (high - low).clamp(min=0)
-        overlaps.append(overlap / overlap.amax(dim=2, keepdim=True).clamp(min=math.ulp(1.0)))
-    rows, columns = overlaps
-    return rows.unsqueeze(3) * columns.unsqueeze(2)
+    corner = torch.stack([view.left, view.top] * 2, dim=-1).unsqueeze(1)  # (B, 1, 4)
+    return (corner + view.zoom[:, None, None] * boxes) / cell_px

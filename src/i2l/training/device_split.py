@@ -176,8 +176,8 @@ class ResidentSplit:
         """Put boxes where the token ids are: eos has none."""
         if boxes is None:
             raise DataError(
-                "objective.guidance needs the boxes of tokens, and no dataset here has them; build one with "
-                "--boxes, or leave guidance out."
+                "objective.guidance and objective.placement need the boxes of tokens, and no dataset here "
+                "has them; build one with --boxes, or leave both out."
             )
         starts = self._token_starts.cpu().numpy()
         first = np.concatenate([[0], np.cumsum(self.lengths - 1)[:-1]])

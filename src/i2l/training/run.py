@@ -121,7 +121,7 @@ def train(
             config,
             processes,
             spelling=config.training.spelling,
-            boxes=bool(config.objective.guidance),
+            boxes=config.objective.wants_boxes,
         )
         validator = _build_validator(dataset, config, processes, decoders or {"greedy": greedy_decode})
         timer.done("dataset")

@@ -27,7 +27,7 @@ from i2l.config import ObjectiveConfig
 from i2l.errors import I2LError
 from i2l.model.checkpoint import Checkpoint, CheckpointError
 from i2l.model.network import Network, step_mask
-from i2l.training.augment import Augmentation, View, cover_cells
+from i2l.training.augment import Augmentation, View, boxes_in_cells
 from i2l.training.batches import BatchShape, Sampler, SamplerState
 from i2l.training.device_split import ResidentSplit
 from i2l.training.distributed import Processes
@@ -210,8 +210,8 @@ class GradientStep:
                 precision=self._precision,
                 fast=self._fast,
             )
-            covered = self._covered(indices, view, shape.num_tokens) if self._objective.guidance else None
-            result = self._model.loss(output, token_ids, lengths, objective=self._objective, covered=covered)
+            boxes = self._boxes(indices, view, shape.num_tokens) if self._objective.wants_boxes else None
+            result = self._model.loss(output, token_ids, lengths, objective=self._objective, boxes=boxes)
         with record_function("i2l: backward"):
             torch.autograd.backward(result.total)
         with record_function("i2l: scalars"), torch.no_grad():
@@ -228,9 +228,9 @@ class GradientStep:
             )
             return GradientResult(torch.stack([part.detach().float() for part in parts]), predicted)
 
-    def _covered(self, indices: Tensor, view: View, num_tokens: int) -> Tensor:
+    def _boxes(self, indices: Tensor, view: View, num_tokens: int) -> Tensor:
         boxes = self._data.boxes(indices, num_tokens=num_tokens)
-        return cover_cells(boxes, view, cell_px=self._model.config.cell_px)
+        return boxes_in_cells(boxes, view, cell_px=self._model.config.cell_px)
 
 
 @dataclass(frozen=True)
