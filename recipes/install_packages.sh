@@ -4,7 +4,7 @@
 # something else says what.
 set -eu
 packages=$(sed 's/#.*//' "$1")
-install="apt-get install -y --no-install-recommends"
+install="apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=600"
 missing=""
 
 if command -v dpkg-query >/dev/null 2>&1; then
