@@ -99,7 +99,7 @@ class GridEncoder(nn.Module):
         for index, (halve, blocks) in enumerate(zip(self.halvings, self.stages, strict=True)):
             reach = self.reach_px if index == 0 else 0
             near = functional.max_pool2d(near, 2 + 2 * reach, 2, reach)
-            as_product = index == 0 and grid.is_cuda  # channels last, and all layers keep that order
+            as_product = index == 0 and (grid.is_cuda or self.training)  # channels last: all layers keep it
             grid = functional.relu(first_halving(cast(nn.Conv2d, halve), grid) if as_product else halve(grid))
             grid = grid * near.to(grid.dtype)
             for block in blocks:  # type: ignore[attr-defined]
