@@ -10,7 +10,7 @@ import pytest
 from i2l.rendering.camera import degrade
 from i2l.rendering.rasterize import PageImage
 from i2l.rendering.render import render_formulas
-from i2l.rendering.styles import FONTS, PAPER, SEEDS_PER_BLOCK, SIZES_PT, Style, world_style
+from i2l.rendering.styles import FONTS, PAPER, SEEDS_PER_BLOCK, SIZES_PT, Style, clean_style, world_style
 
 PLAIN = np.full((20, 30), 255, dtype=np.uint8)
 PLAIN[8:12, 5:25] = 0
@@ -84,6 +84,24 @@ def test_world_styles_cover_the_world():
     assert all(style.paper - style.ink >= 100 for style in styles)
     clean = [s for s in styles if not (s.rotation_deg or s.blur_px or s.noise or s.jpeg_quality)]
     assert 0.3 < len(clean) / len(styles) < 0.6
+
+
+def test_clean_styles_have_fonts_and_sizes_and_no_blemish():
+    styles = [clean_style(seed) for seed in range(0, 60_000, 20)]
+    assert all(style == Style(font=style.font, size_pt=style.size_pt, dpi=style.dpi) for style in styles)
+    assert {style.font for style in styles} == set(FONTS)
+    usual = sum(style.font in ("computer-modern", "times", "palatino", "stix2") for style in styles)
+    assert 0.45 < usual / len(styles) < 0.55
+    assert min(style.dpi for style in styles) < 75
+    assert max(style.dpi for style in styles) > 290
+    assert len({clean_style(seed).tex_part() for seed in range(SEEDS_PER_BLOCK)}) == 1
+    heights_px = [
+        (look.dpi * look.size_pt, world_style(seed))
+        for seed, look in zip(range(0, 60_000, 20), styles, strict=True)
+    ]
+    assert all(
+        abs(px - world.dpi * world.size_pt) < 10 for px, world in heights_px
+    )  # as large on the picture
 
 
 def test_a_style_is_plain_json():

@@ -59,7 +59,7 @@ def test_boxes_lie_beside_their_tokens():
     boxes = load(split, boxes=True).boxes(torch.tensor([1, 0]), num_tokens=3)
     assert boxes.tolist() == [[[5, 6, 7, 8], [0] * 4, [0] * 4], [[1, 2, 3, 4], [0] * 4, [0] * 4]]
     split.token_boxes = lambda: None
-    with pytest.raises(DataError, match="guidance and objective.placement need the boxes of tokens"):
+    with pytest.raises(DataError, match=r"guidance and objective\.placement need the boxes of tokens"):
         load(split, boxes=True)
 
 

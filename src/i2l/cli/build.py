@@ -124,10 +124,11 @@ def render(
         Path | None, typer.Option("--formulas", help="A file with one formula a line, plain, .xz or .gz.")
     ] = None,
     style: Annotated[
-        Literal["paper", "world", "unicode", "photo"],
+        Literal["paper", "world", "clean", "unicode", "photo"],
         typer.Option(
-            help="`paper`: 12 pt, 200 dpi, cropped; `world`: fonts, sizes and damage by seed; `unicode`: the "
-            "same in OpenType fonts, by LuaLaTeX; `photo`: photographed, by seed."
+            help="`paper`: 12 pt, 200 dpi, cropped; `world`: fonts, sizes and damage by seed; `clean`: the "
+            "same without damage; `unicode`: as `world`, in OpenType fonts, by LuaLaTeX; `photo`: "
+            "photographed, by seed."
         ),
     ] = "paper",
     seed: Annotated[int, typer.Option(help="Of the first formula's style; the next has the next.")] = 0,
@@ -174,9 +175,9 @@ def render(
 def _style(name: str, seed: int, dpi: int | None) -> "Style":
     from dataclasses import replace
 
-    from i2l.rendering.styles import PAPER, photo_style, unicode_style, world_style
+    from i2l.rendering.styles import PAPER, clean_style, photo_style, unicode_style, world_style
 
-    drawn = {"world": world_style, "unicode": unicode_style, "photo": photo_style}
+    drawn = {"world": world_style, "clean": clean_style, "unicode": unicode_style, "photo": photo_style}
     style = drawn[name](seed) if name in drawn else PAPER
     return style if dpi is None else replace(style, dpi=dpi)
 
@@ -222,7 +223,10 @@ def build(
         int, typer.Option(min=1, help="Draw each ink to train on so often, another way every time.")
     ] = 1,
     recipe: Annotated[
-        str, typer.Option(help="im2latex-90k, i2l-140k, world, photo or hand.")
+        str,
+        typer.Option(
+            help="im2latex-90k, i2l-140k, displays, world, world-displays, clean, unicode, photo or hand."
+        ),
     ] = "im2latex-90k",
     min_token_count: Annotated[
         int | None,

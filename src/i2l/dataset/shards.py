@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from PIL import Image
 
-from i2l.dataset.sources import HAND_STYLES, PAPER_STYLES, PHOTO_STYLES, UNICODE_STYLES, LineNames
+from i2l.dataset.sources import (
+    CLEAN_STYLES,
+    HAND_STYLES,
+    PAPER_STYLES,
+    PHOTO_STYLES,
+    UNICODE_STYLES,
+    WORLD_STYLES,
+    LineNames,
+)
 from i2l.dataset.work import BuildError, WorkFolder, read_part, write_part
 from i2l.files import atomic_write
 from i2l.formulas.normalize import normalize_formula
@@ -35,6 +43,7 @@ from i2l.rendering.styles import (
     UNICODE_FONTS,
     Photo,
     Style,
+    clean_style,
     photo_style,
     unicode_style,
     world_style,
@@ -90,13 +99,20 @@ def styles_of_lines(kind: str, *, seed: int, lines: Sequence[int]) -> list[Style
     """
     if kind in (PAPER_STYLES, HAND_STYLES):  # a hand takes its layout from the paper's style
         return [PAPER] * len(lines)
-    draw = {PHOTO_STYLES: _mixed_style, UNICODE_STYLES: unicode_style}.get(kind, world_style)
-    return [draw((seed << 32) + line) for line in lines]
+    return [_DRAWN[kind]((seed << 32) + line) for line in lines]
 
 
 def _mixed_style(seed: int) -> Style:
     """Draw a style of the recipe `photo`: three photographs for each clean image."""
     return world_style(seed) if seed % 4 == 0 else photo_style(seed)
+
+
+_DRAWN: Final = {
+    WORLD_STYLES: world_style,
+    CLEAN_STYLES: clean_style,
+    UNICODE_STYLES: unicode_style,
+    PHOTO_STYLES: _mixed_style,
+}
 
 
 def check_styles(kind: str) -> None:

@@ -30,7 +30,7 @@ from i2l.formulas.lexer import read_lines
 from i2l.ink.bank import ink_latex
 from i2l.ink.strokes import Ink, read_inks
 
-PAPER_STYLES, WORLD_STYLES, UNICODE_STYLES = "paper", "world", "unicode"
+PAPER_STYLES, WORLD_STYLES, CLEAN_STYLES, UNICODE_STYLES = "paper", "world", "clean", "unicode"
 PHOTO_STYLES, HAND_STYLES = "photo", "hand"
 TRAIN, VAL, TEST = SPLITS = ("train", "val", "test")
 
@@ -46,9 +46,9 @@ class Recipe:
     max_tokens: int
     max_width_px: int
     max_height_px: int
-    # "paper" draws all in one style; "world" draws a style for each sample from the seed; so do "unicode", in
-    # OpenType fonts, and "photo", three of four as a phone would photograph it; "hand" writes formulas with
-    # the symbols of inks
+    # "paper" draws all in one style; "world" draws a style for each sample from the seed; so do "clean",
+    # without blemishes, "unicode", in OpenType fonts, and "photo", three of four as a phone would photograph
+    # it; "hand" writes formulas with the symbols of inks
     styles: str
     # shares of a seeded split; unused where the splits are given
     val_fraction: float
@@ -65,6 +65,7 @@ RECIPES = {
         # displays of several lines, as large as a page has them
         Recipe("displays", 24, 600, 1600, 1400, PAPER_STYLES, 0.02, 0.02),
         Recipe("world-displays", 24, 600, 2800, 2450, WORLD_STYLES, 0.02, 0.02),
+        Recipe("clean", 24, 600, 2800, 2450, CLEAN_STYLES, 0.02, 0.02),
         Recipe("unicode", 24, 600, 2800, 2450, UNICODE_STYLES, 0.02, 0.02),
         Recipe("photo", 24, 600, 2800, 2450, PHOTO_STYLES, 0.02, 0.02),
         # handwriting, at the scale that models know it; people write a third wider than print

@@ -309,6 +309,8 @@ _FONTS: Final = (
 )
 FONTS: Final = {name: packages for name, _, packages in _FONTS}
 _FONT_SHARES: Final = [name for name, share, _ in _FONTS for _ in range(share)]
+_USUAL_FONTS: Final = ("computer-modern", "times", "palatino", "stix2")
+_CLEAN_SHARES: Final = [name for name in FONTS for _ in range(4 if name in _USUAL_FONTS else 1)]
 # OpenType fonts of mathematics, which LuaLaTeX sets with unicode-math: as they are in documents that are made
 # by XeLaTeX and LuaLaTeX, in training pictures of other projects, and nearly so in word processors. Each has
 # its share, the file of its signs, and the family of its words; without one, words are in Latin Modern. They
@@ -478,6 +480,16 @@ def unicode_style(seed: int) -> Style:
     source = random.Random(f"unicode {seed // UNICODE_SEEDS_PER_BLOCK}")
     font, size_pt, look = _pick(source, _UNICODE_SHARES), _pick(source, SIZES_PT), world_style(seed)
     return replace(look, font=font, size_pt=size_pt, bold=False, dpi=round(look.dpi * look.size_pt / size_pt))
+
+
+def clean_style(seed: int) -> Style:
+    """Draw a style as a file or a screen shows it, black on white without a blemish, small or large.
+
+    The font sets that most documents are in have half of the styles, and all others the other half.
+    """
+    source = random.Random(f"clean {seed // SEEDS_PER_BLOCK}")
+    font, size_pt, look = _pick(source, _CLEAN_SHARES), _pick(source, SIZES_PT), world_style(seed)
+    return Style(font=font, size_pt=size_pt, dpi=round(look.dpi * look.size_pt / size_pt))
 
 
 def _pick(source: random.Random, values: Sequence[T]) -> T:
