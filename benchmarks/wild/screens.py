@@ -5,13 +5,19 @@ left out:
 
     npm install mathjax@4 @mathjax/mathjax-tex-font @mathjax/mathjax-stix2-font @mathjax/mathjax-termes-font
 
-Screenshots are kept in a cache, so that a second run only reads.
+Screenshots are kept in a cache, so that a second run only reads. To train on such pictures, of other formulas
+(one a line), in letters of any size and in more colours:
+
+    python -m benchmarks.wild.screens FORMULAS --into FOLDER --mathjax node_modules --seed 1
+    i2l build --images FOLDER --labels FOLDER/labels.tsv --out DATA --recipe world-displays
 """
 
+import argparse
 import hashlib
 import io
 import json
 import mimetypes
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +36,7 @@ from benchmarks.wild.judging import (
     show_progress,
     summarize,
 )
+from i2l.files import atomic_write
 from i2l.formulas.lexer import FormulaError
 from i2l.formulas.normalize import normalize_formula
 from i2l.inference.reader import Reader
@@ -41,13 +48,23 @@ if TYPE_CHECKING:
 FORMULAS: Final = 200
 SCALES: Final = (1.0, 1.5, 2.0)
 THEMES: Final = {"light": ("#ffffff", "#111111"), "dark": ("#1e1e1e", "#e6e6e6")}
+_MORE_THEMES: Final = {
+    "white": ("#ffffff", "#000000"),
+    "grey": ("#f6f8fa", "#24292f"),
+    "sepia": ("#f4ecd8", "#3b2f23"),
+    "blue": ("#ffffff", "#1f3a8a"),
+    "black": ("#000000", "#ffffff"),
+    "night": ("#0d1117", "#c9d1d9"),
+}
+_MORE_SCALES: Final = (1.0, 1.0, 1.25, 1.5, 2.0)
+_SIZES_PX: Final = (13, 14, 15, 16, 16, 17, 18, 20, 22)
 MATHJAX_FONTS: Final = ("mathjax-tex", "mathjax-stix2", "mathjax-termes")
 FONTS: Final = ("katex", *MATHJAX_FONTS)
 _HOST: Final = "http://pages.invalid/"  # every request is answered from the disk
 _TOGETHER: Final = 60  # formulas on one page: a screenshot may not be taller than 16,384 pixels
 _KATEX: Final = Path(i2l.web.__file__).parent / "page" / "katex"
 _STYLE: Final = (
-    "body {{ margin: 0; background: {paper}; color: {ink}; font: 16px serif }} "
+    "body {{ margin: 0; background: {paper}; color: {ink}; font: {size_px}px serif }} "
     "div {{ white-space: nowrap; width: max-content; padding: 14px 18px }} "
     ".katex-display, mjx-container {{ margin: 0 !important }}"
 )
@@ -80,6 +97,7 @@ class Condition:
     font: str
     scale: float
     theme: str
+    size_px: int = 16  # of the letters, before scaling
 
     @property
     def name(self) -> str:
@@ -174,8 +192,8 @@ def _draw_page(
     page: "Page", condition: Condition, formulas: Sequence[str]
 ) -> Iterator[tuple[int, Image.Image | None]]:
     page.goto(_HOST)
-    paper, ink = THEMES[condition.theme]
-    page.add_style_tag(content=_STYLE.format(paper=paper, ink=ink))
+    paper, ink = {**THEMES, **_MORE_THEMES}[condition.theme]
+    page.add_style_tag(content=_STYLE.format(paper=paper, ink=ink, size_px=condition.size_px))
     if condition.font == "katex":
         page.add_style_tag(url=f"{_HOST}katex/katex.min.css")
         page.add_script_tag(url=f"{_HOST}katex/katex.min.js")
@@ -193,6 +211,37 @@ def _draw_page(
         corners = tuple(round(side * condition.scale) for side in box)
         inside = corners[2] <= whole.width + 1 and corners[3] <= whole.height + 1  # rounded edges
         yield number, whole.crop(corners) if good and inside else None
+
+
+def draw_to_train(formulas: Sequence[str], folder: Path, mathjax: Path | None, *, seed: int) -> int:
+    """Draw formulas, a page of them in one look each, and write their labels; give how many there are."""
+    from playwright.sync_api import sync_playwright
+
+    fonts = ["katex"]
+    if mathjax is not None:
+        fonts += sorted(found.name.removesuffix("-font") for found in (mathjax / "@mathjax").glob("*-font"))
+    source = random.Random(seed)
+    themes = [*THEMES, *_MORE_THEMES]
+    labels = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=_find_chromium())
+        for start in range(0, len(formulas), _TOGETHER):
+            condition = Condition(
+                *(source.choice(values) for values in (fonts, _MORE_SCALES, themes, _SIZES_PX))
+            )
+            part, name = formulas[start : start + _TOGETHER], f"{start // _TOGETHER:05}"
+            if not (folder / name / "done.json").is_file():
+                _draw_condition(browser, condition, part, folder / name, mathjax)
+                show_progress(f"screens: {start + len(part)} of {len(formulas)} drawn")
+            labels += [
+                f"{name}/{number:04}.png\t{formula}"
+                for number, formula in enumerate(part)
+                if (folder / name / f"{number:04}.png").is_file()
+            ]
+        browser.close()
+    with atomic_write(folder / "labels.tsv") as file:
+        file.writelines(f"{label}\n" for label in labels)
+    return len(labels)
 
 
 def load_screens(
@@ -230,3 +279,25 @@ def measure_screens(
 
 def _labels(condition: Condition) -> tuple[str, str, str]:
     return condition.font, f"{condition.scale:g}x", condition.theme
+
+
+def main() -> None:
+    """Draw the formulas of a file, to train on them."""
+    parser = argparse.ArgumentParser(description="Draw formulas as web pages show them, to train on them.")
+    parser.add_argument("formulas", type=Path, help="one a line")
+    parser.add_argument("--into", type=Path, required=True, help="folder of the pictures and of labels.tsv")
+    parser.add_argument("--mathjax", type=Path, help="node_modules with MathJax; else KaTeX alone")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    formulas = []
+    for line in options.formulas.read_text(encoding="utf-8").splitlines():
+        try:
+            formulas.append(normalize_formula(line).formula)
+        except FormulaError:
+            continue
+    drawn = draw_to_train(formulas, options.into, options.mathjax, seed=options.seed)
+    show_progress(f"screens: {drawn} of {len(formulas)} formulas drawn")
+
+
+if __name__ == "__main__":
+    main()

@@ -8,6 +8,8 @@ import pytest
 from i2l.dataset.shards import check_styles
 from i2l.dataset.sources import WORLD_STYLES
 from i2l.rendering import sandbox, tex
+from i2l.rendering.render import render_formulas
+from i2l.rendering.styles import FONTS, Style
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,3 +35,16 @@ def test_packages_that_the_pages_name_are_installed_for_the_tests():
 @pytest.mark.slow
 def test_every_font_set_of_the_world_is_there():
     check_styles(WORLD_STYLES)
+
+
+@pytest.mark.tex
+@pytest.mark.slow
+def test_words_of_every_font_set_are_outlines():
+    """A font of bitmaps that nobody has ends pdfTeX, and with it all formulas of the same run."""
+    formulas = [
+        r"\mathsf { a } \mathtt { b } x ^ { \mathsf { i n } }",
+        r"{ \tt x } \textsf { ab } \texttt { ab }",
+    ]
+    for font in FONTS:
+        drawn = render_formulas(formulas, style=Style(font=font, size_pt=10, dpi=100))
+        assert [(font, result.reason, result.message) for result in drawn if result.reason] == []

@@ -285,22 +285,30 @@ T = TypeVar("T")
 # texlive-fonts-recommended and lmodern, the others texlive-fonts-extra and texlive-plain-generic. Left out:
 # iwona and kurier have no \|; garamond is not free; concrete is not in Debian; libertine, cochineal and
 # erewhon with newtxmath print a bold \mathfrak as roman.
+#
+# Words in T1 without a sans serif or a typewriter of their own would take bitmaps, which end pdfTeX where no
+# package brings them; the outlines of Latin Modern take their place.
+_LATIN_MODERN_WORDS: Final = r"\renewcommand\sfdefault{lmss}\renewcommand\ttdefault{lmtt}"
 _FONTS: Final = (
     ("computer-modern", 32, r"\usepackage{amssymb}"),
     ("latin-modern", 8, r"\usepackage{amssymb,lmodern}"),
     ("times", 8, r"\usepackage{amssymb,mathptmx}"),
     ("palatino", 4, r"\usepackage{amssymb,mathpazo}"),
     ("newtx", 6, r"\usepackage{newtxtext,newtxmath}"),
-    ("newpx", 3, r"\usepackage{newpxtext,newpxmath}"),
-    ("stix2", 6, r"\usepackage{stix2}"),
-    ("utopia", 4, r"\usepackage{amssymb,fourier}"),
+    ("newpx", 3, rf"\usepackage{{newpxtext}}{_LATIN_MODERN_WORDS}\usepackage{{newpxmath}}"),
+    ("stix2", 6, rf"\usepackage{{stix2}}{_LATIN_MODERN_WORDS}"),
+    ("utopia", 4, rf"\usepackage{{amssymb,fourier}}{_LATIN_MODERN_WORDS}"),
     ("libertinus", 4, r"\usepackage{amssymb,libertinus-type1,libertinust1math}"),
     ("euler", 3, r"\usepackage{amssymb,eulervm}"),
     ("kpfonts", 3, r"\usepackage{kpfonts}"),
-    ("charter", 3, r"\usepackage[charter]{mathdesign}"),
-    ("xcharter", 2, r"\usepackage{XCharter}\usepackage[charter]{newtxmath}"),
-    ("century", 2, r"\usepackage{amssymb,fouriernc}"),
-    ("baskerville", 2, r"\usepackage{baskervillef}\usepackage[baskerville]{newtxmath}"),
+    ("charter", 3, rf"\usepackage[charter]{{mathdesign}}{_LATIN_MODERN_WORDS}"),
+    ("xcharter", 2, rf"\usepackage{{XCharter}}{_LATIN_MODERN_WORDS}\usepackage[charter]{{newtxmath}}"),
+    ("century", 2, rf"\usepackage{{amssymb,fouriernc}}{_LATIN_MODERN_WORDS}"),
+    (
+        "baskerville",
+        2,
+        rf"\usepackage{{baskervillef}}{_LATIN_MODERN_WORDS}\usepackage[baskerville]{{newtxmath}}",
+    ),
     ("antykwa", 2, r"\usepackage{amssymb}\usepackage[math]{anttor}"),
     ("mlmodern", 2, r"\usepackage{amssymb,mlmodern}"),
     ("bright", 2, r"\usepackage{amssymb,cmbright}"),
