@@ -557,7 +557,7 @@ class CanvasInk:
 
     @cached_property
     def shape(self) -> Literal["bar", "dot", "two dots", "three dots", ""]:
-        """Say what there is, if that is a bar by itself, or dots: up to three, two only above each other."""
+        """Say what there is, if that is a bar by itself, or dots: two above each other, or three in a line."""
         if not 0 < len(self.pieces) <= 3:
             return ""
         typical = SYMBOL_PX * self.config.dpi / REFERENCE_DPI
@@ -568,7 +568,11 @@ class CanvasInk:
         across, down = np.ptp(self.pieces[:, :2], axis=0)
         if len(widths) == 2:
             return "two dots" if down > 2 * across else ""
-        return "dot" if len(widths) == 1 else "three dots"
+        if len(widths) == 1:
+            return "dot"
+        first, second, third = self.pieces[np.argsort(self.pieces[:, int(down > across)]), :2]
+        (x1, y1), (x2, y2) = second - first, third - first
+        return "three dots" if abs(x1 * y2 - y1 * x2) < 0.2 * max(across, down) ** 2 else ""
 
     def unread(self, tokens: Sequence[str], attention: npt.NDArray[np.float32]) -> float:
         """Return the share of ink that a reading leaves out."""
