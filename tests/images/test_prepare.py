@@ -259,9 +259,8 @@ def rendered():
 @pytest.mark.tex
 def test_what_the_renderer_draws_is_prepared(rendered):
     for pixels in rendered[200]:
-        first = prepare_image(pixels, canvas_shape=CANVAS)[0]
-        assert first.scale == 1
-        np.testing.assert_array_equal(first.pixels, pixels)
+        (own,) = (form for form in prepare_image(pixels, canvas_shape=CANVAS) if form.scale == 1)
+        np.testing.assert_array_equal(own.pixels, pixels)
 
 
 @pytest.mark.tex
@@ -275,6 +274,18 @@ def test_pictures_of_any_size_come_to_the_scale_of_the_model(rendered, dpi):
         errors.append(math.log(last.pixels.shape[1] / reference.shape[1]))
     assert abs(np.median(errors)) < 0.12, errors
     assert np.mean(np.abs(errors) < 0.25) > 0.7, errors
+
+
+def test_integrals_and_sums_do_not_pass_for_letters_only():
+    """Where every eighth sign is tall, a lower percentile gives the size of letters, which is tried too."""
+    pixels = np.full((60, 500), 255, np.uint8)
+    for place in range(24):
+        height, width = (26, 12) if place % 8 == 0 else (10, 9)
+        pixels[20 : 20 + height, 10 + 20 * place : 10 + 20 * place + width] = 0
+        pixels[22 : 18 + height, 13 + 20 * place : 7 + 20 * place + width] = 255  # letters are strokes
+    scales = [form.scale for form in prepare_image(pixels, canvas_shape=CANVAS)]
+    assert scales[-1] < 1.3  # by the tall ones the picture is nearly at the scale of the model
+    assert min(abs(math.log(scale / (21.6 / 10))) for scale in scales) < 0.2
 
 
 @pytest.mark.tex

@@ -557,7 +557,7 @@ class CanvasInk:
 
     @cached_property
     def shape(self) -> Literal["bar", "dot", "two dots", "three dots", ""]:
-        """Say what there is, if that is a bar by itself, or dots: two above each other, or three in a line."""
+        """Say what there is, if that is a bar by itself, or dots: two above each other, three in a line."""
         if not 0 < len(self.pieces) <= 3:
             return ""
         typical = SYMBOL_PX * self.config.dpi / REFERENCE_DPI
