@@ -238,12 +238,15 @@ def placement_loss(attention: Tensor, boxes: Tensor) -> Tensor:
     rows, columns = attention.shape[2], attention.shape[3]
     fullest = attention.flatten(2).argmax(dim=2, keepdim=True)
     row, column = (torch.arange(cells, device=attention.device) for cells in (rows, columns))
-    beside_row = (row - fullest // columns).abs() <= 1  # (B, T, rows)
-    beside_column = (column - fullest % columns).abs() <= 1
-    around = attention * (beside_row.unsqueeze(3) & beside_column.unsqueeze(2))
+    from_row, from_column = row - fullest // columns, column - fullest % columns  # (B, T, rows or columns)
+    beside = (from_row.abs() <= 1).unsqueeze(3) & (from_column.abs() <= 1).unsqueeze(2)
+    around = attention * beside
     shares = around / around.sum(dim=(2, 3), keepdim=True).clamp(min=1e-6)
     middle, reach = (boxes[..., :2] + boxes[..., 2:]) / 2, (boxes[..., 2:] - boxes[..., :2]) / 4
-    peak = torch.stack([shares.sum(dim=2) @ (column + 0.5), shares.sum(dim=3) @ (row + 0.5)], dim=2)  # x, y
+    # sums, since a product of matrices may round to ten bits, and from the fullest cell, for small numbers
+    aside = (shares.sum(dim=2) * from_column).sum(dim=2), (shares.sum(dim=3) * from_row).sum(dim=2)
+    cell = torch.cat([fullest % columns, fullest // columns], dim=2)
+    peak = cell + torch.stack(aside, dim=2) + 0.5  # x, y
     away = ((peak - middle).abs() - reach).clamp(min=0).sum(dim=2)
     has_box = (reach > 0).all(dim=2)
     return (away * has_box).sum() / has_box.sum().clamp(min=1)

@@ -259,7 +259,9 @@ def boxes_in_cells(boxes: Tensor, view: View, *, cell_px: int) -> Tensor:
     """
     if view.turned is not None:  # the box around the turned box
         middles, halves = (boxes[..., :2] + boxes[..., 2:]) / 2, (boxes[..., 2:] - boxes[..., :2]) / 2
-        middles, halves = middles @ view.turned.mT, halves @ view.turned.abs().mT
+        turned = view.turned.unsqueeze(1)  # (B, 1, 2, 2); summed, as a product may round to ten bits
+        middles = (turned * middles.unsqueeze(2)).sum(dim=3)
+        halves = (turned.abs() * halves.unsqueeze(2)).sum(dim=3)
         boxes = torch.cat([middles - halves, middles + halves], dim=-1)
     corner = torch.stack([view.left, view.top] * 2, dim=-1).unsqueeze(1)  # (B, 1, 4)
     return (corner + view.zoom[:, None, None] * boxes) / cell_px
