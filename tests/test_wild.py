@@ -1,6 +1,7 @@
 """The benchmark of what lies beyond clean single formulas: its samples are what it says they are."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +15,7 @@ from benchmarks.wild.judging import Judged, Sample, balanced, judge_texts, mean_
 from benchmarks.wild.tokens import CONTEXTS
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.signs import drawing_tokens, fragment
+from i2l.rendering.styles import PAPER
 
 
 def test_any_first_part_of_the_samples_is_balanced():
@@ -132,6 +134,20 @@ def test_readings_are_judged_by_their_pictures():
     assert 0.7 < judged[1].f1 < 1
     (row,) = rows(judged)
     assert row.figures["expression_rate"].value == pytest.approx(1 / 3)
+
+
+@pytest.mark.tex
+def test_a_reading_that_draws_the_same_picture_in_its_own_font_is_right():
+    times = replace(PAPER, font="times")  # which has one shape for two epsilons, and two for the two thetas
+    samples = [
+        Sample("times", "epsilon", b"", r"a + \epsilon", times),
+        Sample("times", "theta", b"", r"a + \theta", times),
+        Sample("unknown", "epsilon", b"", r"a + \epsilon"),
+    ]
+    judged = judge_texts(samples, [r"a + \varepsilon", r"a + \vartheta", r"a + \varepsilon"])
+    assert [one.right for one in judged] == [True, False, False]
+    assert [one.own_font for one in judged] == [True, False, False]
+    assert [row.notes for row in rows(judged)] == ["1 right in their own font alone", ""]
 
 
 @pytest.mark.tex

@@ -46,8 +46,8 @@ def wild_scores(box: Run) -> str:
                 _against(row["figures"][key], bar, digits=1)
                 for key, bar in zip(("expression_rate", "character_f1"), bars, strict=True)
             ]
-            rows.append([f"{title}: {row['label']}", f"{row['samples']:,}", *cells])
-    return _table(["", "pictures", "expression rate (95 %)", "character F1 (95 %)"], rows)
+            rows.append([f"{title}: {row['label']}", f"{row['samples']:,}", *cells, row["notes"]])
+    return _table(["", "pictures", "expression rate (95 %)", "character F1 (95 %)", "of these"], rows)
 
 
 def wild_boxes(box: Run) -> str:

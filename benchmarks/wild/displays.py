@@ -154,7 +154,7 @@ def draw_displays(displays: list[Display], *, limit: int | None) -> list[Sample]
         style=[STYLES[style] for _, style, _ in wanted],
     )
     return [
-        Sample(f"{group}, {style}", str(number), render.pixels, formula)
+        Sample(f"{group}, {style}", str(number), render.pixels, formula, STYLES[style])
         for number, ((group, style, formula), render) in enumerate(zip(wanted, renders, strict=True))
         if render.pixels is not None  # a font may lack a sign
     ]

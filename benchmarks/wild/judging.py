@@ -15,6 +15,8 @@ from i2l.evaluation.visual import compare_images, prepare_formula
 from i2l.images.open import ImageSource
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
+from i2l.rendering.render import render_formulas
+from i2l.rendering.styles import PAPER, Style
 
 _TOGETHER: Final = 120  # pictures: enough for a batch, few enough to see that it goes on
 _Z: Final = 1.959964  # of the normal distribution, for 95 %
@@ -28,6 +30,7 @@ class Sample:
     name: str
     image: ImageSource
     reference: str
+    style: Style | None = None  # that we drew it in; None if others drew it
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class Judged:
     f1: float  # of its symbols
     confidence: float
     error: str = ""  # why the reader refused the picture
+    own_font: bool = False  # right only because it draws the very same picture in the picture's own font
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,12 @@ def judge(samples: Sequence[Sample], readings: Sequence[Reading | I2LError]) -> 
 
 
 def judge_texts(samples: Sequence[Sample], texts: Sequence[str]) -> list[Judged]:
-    """Judge formulas of which nothing is known but their text."""
+    """Judge formulas of which nothing is known but their text.
+
+    Both sides are drawn in Computer Modern, where signs differ that another font draws alike: Times has one
+    shape for two epsilons. So what is wrong there is drawn in the style of the picture too, and is right if
+    that is the same picture to the pixel.
+    """
     judged: list[Judged] = []
     for start in range(0, len(samples), 10 * _TOGETHER):
         part = list(zip(samples, texts, strict=True))[start : start + 10 * _TOGETHER]
@@ -98,7 +107,29 @@ def judge_texts(samples: Sequence[Sample], texts: Sequence[str]) -> list[Judged]
             judged.append(
                 Judged(sample.group, sample.name, sample.reference, text, right, f1, confidence=0.0)
             )
+    doubted = [
+        number
+        for number, (one, sample) in enumerate(zip(judged, samples, strict=True))
+        if sample.style is not None and not one.right and one.reading
+    ]
+    formulas = [(judged[number].reference, judged[number].reading) for number in doubted]
+    for number, same in zip(
+        doubted, _same_pictures(formulas, [samples[n].style for n in doubted]), strict=True
+    ):
+        if same:
+            judged[number] = replace(judged[number], right=True, own_font=True)
     return judged
+
+
+def _same_pictures(pairs: Sequence[tuple[str, str]], styles: Sequence[Style | None]) -> list[bool]:
+    """Tell for each pair of formulas whether both are the same pixels in a style."""
+    formulas = [prepare_formula(side, canonical=True).latex for pair in pairs for side in pair]
+    renders = render_formulas(formulas, style=[style or PAPER for style in styles for _ in range(2)])
+    pixels = [render.pixels for render in renders]
+    return [
+        one is not None and other is not None and np.array_equal(one, other)
+        for one, other in zip(pixels[::2], pixels[1::2], strict=True)
+    ]
 
 
 def rows(judged: Sequence[Judged], groups: Sequence[str] | None = None) -> list[Row]:
@@ -118,7 +149,11 @@ def summarize(label: str, members: Sequence[Judged]) -> Row:
         "expression_rate": wilson(sum(one.right for one in members), len(members)),
         "character_f1": mean_interval([one.f1 for one in members]),
     }
-    return Row(label, len(members), figures, f"{refused} refused" if refused else "")
+    own_font = sum(one.own_font for one in members)
+    notes = [f"{refused} refused"] * bool(refused) + [f"{own_font} right in their own font alone"] * bool(
+        own_font
+    )
+    return Row(label, len(members), figures, ", ".join(notes))
 
 
 def wilson(hits: int, count: int) -> Interval:

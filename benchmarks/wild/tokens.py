@@ -44,13 +44,14 @@ def draw_tokens(fragments: dict[str, str], *, limit: int | None) -> tuple[list[S
         for number, place in balanced(len(names), len(conditions), limit=limit)
     ]
     formulas = [CONTEXTS[context].format(fragments[token]) for token, context, _ in wanted]
-    renders = render_formulas(formulas, style=[replace(PAPER, font=font) for _, _, font in wanted])
+    styles = [replace(PAPER, font=font) for _, _, font in wanted]
+    renders = render_formulas(formulas, style=styles)
     samples, not_drawn = [], Counter[str]()
-    for (token, context, font), formula, render in zip(wanted, formulas, renders, strict=True):
+    for (token, context, font), formula, style, render in zip(wanted, formulas, styles, renders, strict=True):
         if render.pixels is None:
             not_drawn[context] += 1
         else:
-            samples.append(Sample(f"{context}|{font}", token, render.pixels, formula))
+            samples.append(Sample(f"{context}|{font}", token, render.pixels, formula, style))
     return samples, not_drawn
 
 
