@@ -15,6 +15,7 @@ from benchmarks.wild.judging import Judged, Sample, balanced, judge_texts, mean_
 from benchmarks.wild.tokens import CONTEXTS
 from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.signs import drawing_tokens, fragment
+from i2l.rendering.render import render_formulas
 from i2l.rendering.styles import PAPER
 
 
@@ -139,10 +140,11 @@ def test_readings_are_judged_by_their_pictures():
 @pytest.mark.tex
 def test_a_reading_that_draws_the_same_picture_in_its_own_font_is_right():
     times = replace(PAPER, font="times")  # which has one shape for two epsilons, and two for the two thetas
+    epsilon, theta = (one.pixels for one in render_formulas([r"a + \epsilon", r"a + \theta"], style=times))
     samples = [
-        Sample("times", "epsilon", b"", r"a + \epsilon", times),
-        Sample("times", "theta", b"", r"a + \theta", times),
-        Sample("unknown", "epsilon", b"", r"a + \epsilon"),
+        Sample("times", "epsilon", epsilon, r"a + \epsilon", times),
+        Sample("times", "theta", theta, r"a + \theta", times),
+        Sample("unknown", "epsilon", epsilon, r"a + \epsilon"),
     ]
     judged = judge_texts(samples, [r"a + \varepsilon", r"a + \vartheta", r"a + \varepsilon"])
     assert [one.right for one in judged] == [True, False, False]

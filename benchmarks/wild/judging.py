@@ -16,7 +16,7 @@ from i2l.images.open import ImageSource
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
 from i2l.rendering.render import render_formulas
-from i2l.rendering.styles import PAPER, Style
+from i2l.rendering.styles import Style
 
 _TOGETHER: Final = 120  # pictures: enough for a batch, few enough to see that it goes on
 _Z: Final = 1.959964  # of the normal distribution, for 95 %
@@ -92,8 +92,8 @@ def judge_texts(samples: Sequence[Sample], texts: Sequence[str]) -> list[Judged]
     """Judge formulas of which nothing is known but their text.
 
     Both sides are drawn in Computer Modern, where signs differ that another font draws alike: Times has one
-    shape for two epsilons. So what is wrong there is drawn in the style of the picture too, and is right if
-    that is the same picture to the pixel.
+    shape for two epsilons. So a reading that is wrong there is drawn in the style of the picture too, and is
+    right if that is the picture to the pixel.
     """
     judged: list[Judged] = []
     for start in range(0, len(samples), 10 * _TOGETHER):
@@ -108,28 +108,16 @@ def judge_texts(samples: Sequence[Sample], texts: Sequence[str]) -> list[Judged]
                 Judged(sample.group, sample.name, sample.reference, text, right, f1, confidence=0.0)
             )
     doubted = [
-        number
+        (number, sample.style)
         for number, (one, sample) in enumerate(zip(judged, samples, strict=True))
         if sample.style is not None and not one.right and one.reading
     ]
-    formulas = [(judged[number].reference, judged[number].reading) for number in doubted]
-    for number, same in zip(
-        doubted, _same_pictures(formulas, [samples[n].style for n in doubted]), strict=True
-    ):
-        if same:
+    formulas = [prepare_formula(judged[number].reading, canonical=True).latex for number, _ in doubted]
+    renders = render_formulas(formulas, style=[style for _, style in doubted])
+    for (number, _), render in zip(doubted, renders, strict=True):
+        if render.pixels is not None and np.array_equal(render.pixels, np.asarray(samples[number].image)):
             judged[number] = replace(judged[number], right=True, own_font=True)
     return judged
-
-
-def _same_pictures(pairs: Sequence[tuple[str, str]], styles: Sequence[Style | None]) -> list[bool]:
-    """Tell for each pair of formulas whether both are the same pixels in a style."""
-    formulas = [prepare_formula(side, canonical=True).latex for pair in pairs for side in pair]
-    renders = render_formulas(formulas, style=[style or PAPER for style in styles for _ in range(2)])
-    pixels = [render.pixels for render in renders]
-    return [
-        one is not None and other is not None and np.array_equal(one, other)
-        for one, other in zip(pixels[::2], pixels[1::2], strict=True)
-    ]
 
 
 def rows(judged: Sequence[Judged], groups: Sequence[str] | None = None) -> list[Row]:
@@ -144,16 +132,16 @@ def rows(judged: Sequence[Judged], groups: Sequence[str] | None = None) -> list[
 
 def summarize(label: str, members: Sequence[Judged]) -> Row:
     """Give expression rate and character F1 of some samples."""
-    refused = sum(bool(one.error) for one in members)
     figures = {
         "expression_rate": wilson(sum(one.right for one in members), len(members)),
         "character_f1": mean_interval([one.f1 for one in members]),
     }
-    own_font = sum(one.own_font for one in members)
-    notes = [f"{refused} refused"] * bool(refused) + [f"{own_font} right in their own font alone"] * bool(
-        own_font
-    )
-    return Row(label, len(members), figures, ", ".join(notes))
+    counts = {
+        "refused": sum(bool(one.error) for one in members),
+        "right in their own font alone": sum(one.own_font for one in members),
+    }
+    notes = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    return Row(label, len(members), figures, notes)
 
 
 def wilson(hits: int, count: int) -> Interval:
