@@ -416,6 +416,8 @@ def test_live_preview_and_mistakes_at_their_place(page, picture):
     assert page.locator("#latex .mistake").all_inner_texts() == ["\\foo"]
     assert page.locator("#preview .mfrac").count() == 1, "the last picture stays, dimmed"
     assert page.locator("#preview.stale").count() == 1
+    page.evaluate("dispatchEvent(new Event('resize'))")
+    assert page.locator("#preview .mfrac").count() == 1, "and stays when everything finds its place anew"
     write(page, r"\frac{a}{")
     assert page.locator("#latex .mistake").count() == 1
     assert page.locator("#mistake").inner_text()

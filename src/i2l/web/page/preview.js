@@ -63,6 +63,20 @@ export const lookOf = (latex) => {
   return marks.join(" ");
 };
 
+// Pixels of type for one pixel of the image at which a formula is as wide as the ink. A reading that misses a part would come out too large:
+// then the height decides. Null where nothing can be typeset.
+export const fontFor = (latex, { width, height }) => {
+  const element = byId("measure");
+  typeset(element, latex);
+  element.style.fontSize = "100px";
+  const found = extent(element);
+  element.style.fontSize = "";
+  element.replaceChildren();
+  if (!found.width || !width) return null;
+  const byWidth = 100 * width / found.width, byHeight = 100 * height / found.height;
+  return byHeight > 0.7 * byWidth ? byWidth : byHeight;
+};
+
 export class Preview {
   #element = byId("preview");
   #latex = null;
@@ -80,17 +94,6 @@ export class Preview {
     this.#latex = latex;
     this.#fit();
     return null;
-  }
-
-  // Pixels of type for one pixel of the image at which the formula is as wide as the ink. A reading that misses a part would come out too
-  // large: then the height decides.
-  fontFor(latex, { width, height }) {
-    this.show(latex);
-    this.#element.style.fontSize = "100px";
-    const found = extent(this.#element);
-    if (!found.width || !width) return null;
-    const byWidth = 100 * width / found.width, byHeight = 100 * height / found.height;
-    return byHeight > 0.7 * byWidth ? byWidth : byHeight;
   }
 
   // Sets the size of type, in pixels, at which the formula has the scale of the picture.

@@ -3,7 +3,7 @@ import { latexOf } from "./api.js";
 import { byId, icon, make, percent } from "./dom.js";
 import { Editor } from "./editor.js";
 import { copyText, showFormats } from "./formats.js";
-import { lookOf, MIN_FONT_PX, Preview, typeset } from "./preview.js";
+import { fontFor, lookOf, MIN_FONT_PX, Preview, typeset } from "./preview.js";
 import { Stage } from "./stage.js";
 import { doubtsOf, regionOf, showChoices, TokenList, unionOf } from "./tokens.js";
 import { showVerdict } from "./verdict.js";
@@ -140,7 +140,7 @@ export class Result {
     stage.trim(reading?.ink ?? null);
     const sheet = getComputedStyle(byId("sheet"));
     const width = byId("sheet").clientWidth - parseFloat(sheet.paddingLeft) - parseFloat(sheet.paddingRight);
-    const type = reading && this.#preview.fontFor(reading.latex, size);
+    const type = reading && fontFor(reading.latex, size);
     const zoom = stage.fit({ width: beside ? width / 2 - 16 : width, height: this.#height({ twoColumns, alone, beside }) }, { least: type ? MIN_FONT_PX / type : 0 });
     byId("preview").style.paddingLeft = beside ? "" : `${(ink[0] - stage.view[0]) * zoom}px`;
     byId("preview").style.width = beside ? "" : byId("paper").style.width;
