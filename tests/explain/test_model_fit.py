@@ -13,6 +13,7 @@ from i2l.explain.localization import ShareFit
 from i2l.inference import boxes
 from i2l.inference.confidence import Calibration, CalibrationError, Kind
 from i2l.inference.reader import Reader
+from i2l.rendering.styles import Style
 from tests.inference.conftest import (  # noqa: F401 - fixtures
     FORMULAS,
     checkpoint,
@@ -33,6 +34,7 @@ class Split:
         self.formulas = [
             "a + a" if index % 5 == 0 else self.written(formula) for index, formula in enumerate(self.shown)
         ]
+        self.styles = ["picture"] * 80
         self._boxes = boxes
 
     def written(self, formula):
@@ -98,10 +100,10 @@ def test_confidence_is_the_share_of_readings_that_draw_the_target(model, monkeyp
     assert [(kind.name, kind.num_samples) for kind in stored.kinds] == [("photo", 78), ("print", 78)]
     assert stored.box_share is not None
     shares = []
-    find = boxes.token_boxes
+    find = boxes.match_tokens
     monkeypatch.setattr(
         boxes,
-        "token_boxes",
+        "match_tokens",
         lambda *args, share, **rest: shares.append(share) or find(*args, share=share, **rest),
     )
     reading = Reader(model).read(draw_formula("a"), scale=1)
@@ -111,13 +113,13 @@ def test_confidence_is_the_share_of_readings_that_draw_the_target(model, monkeyp
 
 
 def test_a_dataset_without_boxes(model, monkeypatch):
-    monkeypatch.setattr(model_fit, "_same_pictures", lambda pairs: [True] * len(pairs))
+    monkeypatch.setattr(model_fit, "_same_pictures", lambda pairs, styles: [True] * len(pairs))
     assert "boxes by" not in calibrate(model, monkeypatch, boxes=False).stdout
     assert Calibration.load(model / "calibration.json").box_share is None
 
 
 def test_too_few_readings(model, monkeypatch):
-    monkeypatch.setattr(model_fit, "_same_pictures", lambda pairs: [True] * len(pairs))
+    monkeypatch.setattr(model_fit, "_same_pictures", lambda pairs, styles: [True] * len(pairs))
     assert isinstance(calibrate(model, monkeypatch, "--limit", "20").exception, CalibrationError)
     assert not (model / "calibration.json").exists()
 
@@ -140,3 +142,19 @@ def test_what_was_fitted_is_said(tmp_path, monkeypatch):
     assert "3 (a, b, c)" in CliRunner().invoke(app, ["calibrate", "model", "--data", "x"]).output
     fit.left_out.clear()
     assert "Left out" not in CliRunner().invoke(app, ["calibrate", "model", "--data", "x"]).output
+
+
+@pytest.mark.tex
+def test_what_a_font_draws_alike_is_right_in_that_font():
+    epsilons = (r"\epsilon", r"\varepsilon")
+    plain, times = Style(), Style(font="times")
+    assert model_fit._same_pictures([epsilons, epsilons], [plain, times]) == [False, True]
+    assert model_fit._same_pictures([epsilons, ("x", "y"), ("x", "x")], [None, times, None]) == [
+        False,
+        False,
+        True,
+    ]
+    assert model_fit._plain_style("picture") is None
+    assert model_fit._plain_style('{"font": "times", "blur_px": 0.4, "dpi": 150}') == Style(
+        font="times", dpi=150
+    )

@@ -39,7 +39,7 @@ def picture(*boxes):
 
 
 def matched(tokens, looks, *boxes):
-    return match_ink(tokens, np.array(looks, float), np.array(boxes), ink=picture(*boxes), pixels=None)
+    return match_ink(tokens, np.array(looks, float), np.array(boxes), ink=picture(*boxes), pixels=None).boxes
 
 
 def test_two_tokens_that_look_at_one_place_take_a_piece_each_from_left_to_right():
@@ -82,8 +82,9 @@ def test_every_token_gets_a_box_inside_the_image(data):
     ink = picture(*boxes)
     white = np.where(ink, 0, 255).astype(np.uint8)
     found = match_ink(tokens, np.array(looks), np.array(boxes), ink=ink, pixels=white)
-    assert len(found) == len(tokens)
-    for left, top, right, bottom in found:
+    assert len(found.boxes) == len(tokens)
+    assert 0 <= found.left_over <= len(boxes)
+    for left, top, right, bottom in found.boxes:
         assert 0 <= left <= right <= 200
         assert 0 <= top <= bottom <= 120
 
@@ -98,3 +99,17 @@ def test_a_piece_is_dearer_each_time_it_is_shared_and_dots_and_bars_most_of_all(
     assert (twice > once).all()
     assert twice[1] < twice[0] < twice[2] < twice[3]
     assert _with_shares(np.zeros((9, 4)), boxes, 30.0).shape[1] >= 9, "there is room for every token"
+
+
+def test_what_no_token_was_read_from_is_left_over():
+    """A reading that leaves out letters has pieces over; dots and the parts of signs are not counted."""
+    letters = [(20 * place, 40, 20 * place + 12, 56) for place in range(6)]
+    dot = (150, 52, 153, 55)
+    ink, boxes = picture(*letters, dot), np.array([*letters, dot])
+    looks = np.array([(left + 6, 48) for left, *_ in letters], float)
+    for places in ([0, 1, 2, 3, 4, 5], [0, 1, 4, 5], [0]):
+        found = match_ink(["a"] * len(places), looks[places], boxes, ink=ink, pixels=None)
+        assert found.left_over == 6 - len(places)
+    equals = [(40, 40, 56, 42), (40, 46, 56, 48), (70, 38, 80, 52)]
+    looks = np.array([(48.0, 44), (75, 45)])
+    assert match_ink(["=", "x"], looks, np.array(equals), ink=picture(*equals), pixels=None).left_over == 0

@@ -3,7 +3,7 @@
 import numpy as np
 
 from i2l.images.ink import measure_pieces
-from i2l.inference.boxes import token_boxes, unread_ink
+from i2l.inference.boxes import match_tokens, unread_ink
 from i2l.model.pinpoint.config import PinpointConfig
 from tests.kept import assert_kept
 
@@ -53,10 +53,10 @@ def test_boxes_and_what_is_unread_are_those_that_were_measured():
         pixels, tokens, attention = crowded(number)
         pieces, amounts = measure_pieces(pixels < 128)
         for resized in (False, True):
-            found = token_boxes(
+            found = match_tokens(
                 tokens, attention, pieces, pixels, field=FIELD, share=0.5, corner=(1, 1), resized=resized
             )
-            measured[f"boxes {number} {resized}"] = [box or (0, 0, 0, 0) for box in found]
+            measured[f"boxes {number} {resized}"] = [box or (0, 0, 0, 0) for box in found.boxes]
         measured[f"unread {number}"] = [
             unread_ink(tokens[first::3], attention[first::3], pieces + 1, amounts, field=FIELD)
             for first in range(3)

@@ -119,4 +119,4 @@ def test_grain_is_not_judged():
     assert len(ink.pieces) == len(ink.amounts) == 0
     attention = np.zeros((1, *config.grid), np.float32)
     assert ink.unread(["x"], attention) == 0
-    assert ink.boxes(["x"], attention, share=0.8) == (None,)
+    assert ink.match(["x"], attention, share=0.8) == ([None], 0)

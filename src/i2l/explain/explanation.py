@@ -19,7 +19,7 @@ from i2l.formulas.vocabulary import EOS, Vocabulary
 from i2l.images.ink import find_pieces
 from i2l.images.open import ImageSource, open_image
 from i2l.images.prepare import Box, place_on_canvas
-from i2l.inference.boxes import DEFAULT_SHARE, MAX_PIECES, Attention, find_ink, token_boxes, visible_tokens
+from i2l.inference.boxes import DEFAULT_SHARE, MAX_PIECES, Attention, find_ink, match_tokens, visible_tokens
 from i2l.inference.decoding import Backend
 from i2l.inference.reader import Reader
 from i2l.model.config import AxisField, ReceptiveField
@@ -142,9 +142,9 @@ def build_explanation(
     if 0 < len(pieces) <= MAX_PIECES:
         read = [*tokens][: len(steps)]
         seen, resized = attention[: len(read)], placement.scale_x != 1
-        boxes[: len(read)] = token_boxes(
+        boxes[: len(read)] = match_tokens(
             read, seen, pieces, canvas, field=field, share=share, resized=resized
-        )
+        ).boxes
     return Explanation(
         title=title,
         image=image,

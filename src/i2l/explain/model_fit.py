@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression, minimize
 
 from i2l.dataset.format import Box, DatasetReader, Split, decode_stored, drawn_zoom
+from i2l.dataset.shards import PICTURE_TEXT, style_from_text
 from i2l.evaluation.compare import Listener
 from i2l.evaluation.visual import compare_images, prepare_formula
 from i2l.explain.localization import BoxError, LocalizationSample, ShareFit, fit_localization
@@ -29,8 +30,10 @@ from i2l.inference.confidence import (
 )
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Reading
+from i2l.ink.hand import HAND_PREFIX
 from i2l.rendering.rasterize import Pixels
-from i2l.rendering.styles import PAPER
+from i2l.rendering.render import render_formulas
+from i2l.rendering.styles import PAPER, Style
 
 MIN_SAMPLES: Final = 50
 READINGS_PER_GROUP: Final = 20  # readings: fewer say little about a share
@@ -259,7 +262,10 @@ def _read_kind(
             if isinstance(reading, Reading)
         }
         seen.left_out += [rows.ids[place] for place in places if place not in found]
-        right = _same_pictures([(rows.formulas[place], reading.formula) for place, reading in found.items()])
+        right = _same_pictures(
+            [(rows.formulas[place], reading.formula) for place, reading in found.items()],
+            [_plain_style(rows.styles[place]) for place in found],
+        )
         seen.judgements += [
             Judgement(kind, reading.evidence, same)
             for reading, same in zip(found.values(), right, strict=True)
@@ -307,8 +313,21 @@ def _boxed_sample(
     )
 
 
-def _same_pictures(pairs: list[tuple[str, str]]) -> list[bool]:
-    """Tell which readings draw what their target draws."""
+def _plain_style(text: str) -> Style | None:
+    """Return the font and size of a sample that TeX drew, from how its style is stored; else None."""
+    if text == PICTURE_TEXT or text.startswith(HAND_PREFIX):
+        return None
+    style = style_from_text(text)
+    what_tex_does = {name: getattr(style, name) for name in ("font", "size_pt", "display", "bold")}
+    return Style(**what_tex_does, dpi=style.dpi)
+
+
+def _same_pictures(pairs: list[tuple[str, str]], styles: Sequence[Style | None]) -> list[bool]:
+    """Tell which readings draw what their target draws.
+
+    Both are drawn in Computer Modern, where signs differ that another font draws alike, as Times does two
+    epsilons. What differs there is drawn in the font of the picture too, and is right if it is the same.
+    """
     differing = sorted({pair for pair in pairs if pair[0] != pair[1]})
     compared = compare_images(
         [
@@ -320,4 +339,20 @@ def _same_pictures(pairs: list[tuple[str, str]]) -> list[bool]:
         pair: bool(sample.counts["expression_right"])
         for pair, sample in zip(differing, compared, strict=True)
     }
-    return [same.get(pair, True) for pair in pairs]
+    right = [same.get(pair, True) for pair in pairs]
+    doubted = [
+        (place, pair, style)
+        for place, (pair, style) in enumerate(zip(pairs, styles, strict=True))
+        if not right[place] and style is not None
+    ]
+    renders = [
+        render_formulas(
+            [prepare_formula(pair[side], canonical=True).latex for _, pair, _ in doubted],
+            style=[style for _, _, style in doubted],
+        )
+        for side in (0, 1)
+    ]
+    for (place, _, _), target, reading in zip(doubted, *renders, strict=True):
+        if target.pixels is not None and reading.pixels is not None:
+            right[place] = np.array_equal(target.pixels, reading.pixels)
+    return right

@@ -17,7 +17,8 @@ connected pieces of ink are matched all at once, at the least cost. A piece cost
 token looked, more if it does not have the shape that the token draws (a bar, a dot, a letter), and more if
 another token has it already. Tokens that looked at one place stand there from left to right, as they are
 written. What remains is shared out afterwards: a piece that several tokens got, as letters that touch, is cut
-between them, and a piece that none got goes to the token beside it whose sign has several parts.
+between them, and a piece that none got goes to the token beside it whose sign has several parts. What is left
+over then nobody read: a reading that lost its place and left out some signs may have looked beside them.
 """
 
 from collections import defaultdict
@@ -25,7 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -68,12 +69,20 @@ _MAX_SHARES: Final = 3
 _SAME_LOOK_PX: Final = 9.0  # looks that are nearer than this are at one place
 _NEXT_PX: Final = 7.0  # from one token to the next at one place
 _PALE_RIM: Final = 251  # of a drawn stroke's last pixel; paper is above
+_PART_SIZE: Final = 0.5  # of an ordinary symbol's height: smaller pieces are dots, and specks
+
+
+class InkMatch(NamedTuple):
+    """The ink that tokens were read from."""
+
+    boxes: list[Box | None]  # of each token; None if it draws nothing
+    left_over: int  # pieces that are no dots and that no token has
 
 
 def match_ink(
     tokens: Sequence[str], looks: Places, pieces: Boxes, *, ink: InkMask, pixels: npt.NDArray[np.uint8] | None
-) -> list[Box]:
-    """Return the box of the ink that each token was read from, in pixels of the image.
+) -> InkMatch:
+    """Find the ink that each token was read from, in pixels of the image.
 
     Args:
         tokens: the visible ones of a reading, in order.
@@ -87,7 +96,7 @@ def match_ink(
     typical = _typical_height(boxes)
     costs = _costs(tokens, looks, boxes, typical)
     owners = assign(_with_shares(costs, boxes, typical)) % len(boxes)
-    found: list[Box] = [_box(boxes[piece]) for piece in owners]
+    found = [_box(boxes[piece]) for piece in owners]
     shared: dict[int, list[int]] = defaultdict(list)
     for token, piece in enumerate(owners.tolist()):
         shared[piece].append(token)
@@ -100,7 +109,9 @@ def match_ink(
         if len(members) > 1:
             for token, part in zip(*_cut(_box(boxes[piece]), members, looks, ink), strict=True):
                 found[token] = part
-    return found if pixels is None else [_with_rim(box, pixels) for box in found]
+    sizes = (boxes[:, 2:] - boxes[:, :2]).max(axis=1)
+    left_over = int((free & (sizes >= _PART_SIZE * typical)).sum())
+    return InkMatch([box if pixels is None else _with_rim(box, pixels) for box in found], left_over)
 
 
 def assign(costs: Costs) -> npt.NDArray[np.int64]:
@@ -485,7 +496,7 @@ def _count(values: npt.NDArray[np.bool_], rows: _Span, columns: _Span) -> _Integ
     return sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
 
 
-def token_boxes(
+def match_tokens(
     tokens: Sequence[str],
     attention: Attention,
     pieces: Boxes,
@@ -495,8 +506,8 @@ def token_boxes(
     share: float,
     corner: tuple[int, int] = (0, 0),
     resized: bool = False,
-) -> list[Box | None]:
-    """Return the box of each token on an image, from where it looked and from the ink there.
+) -> InkMatch:
+    """Match the tokens of a reading with the ink of an image, from where they looked and from what is there.
 
     Args:
         tokens: of a reading; those that draw nothing get no box.
@@ -509,6 +520,7 @@ def token_boxes(
         resized: whether the image is larger or smaller than its file, so that strokes end softly.
     """
     boxes: list[Box | None] = [None] * len(tokens)
+    left_over = 0
     places = np.flatnonzero(visible_tokens(tokens)).tolist()
     if places:
         blocks = smallest_blocks(attention[places], share).tolist()
@@ -516,9 +528,10 @@ def token_boxes(
         seen = [tokens[place] for place in places]
         rims = None if resized else pixels
         found = match_ink(seen, looks, pieces, ink=find_ink(pixels), pixels=rims)
-        for place, box in zip(places, found, strict=True):
+        left_over = found.left_over
+        for place, box in zip(places, found.boxes, strict=True):
             boxes[place] = box
-    return boxes
+    return InkMatch(boxes, left_over)
 
 
 # How large dots are at most and how high a bar, in heights of a symbol, of which a plain pen draws a ninth;
@@ -579,13 +592,11 @@ class CanvasInk:
         field = self.config.receptive_field()
         return unread_ink(tokens, attention, self.pieces, self.amounts, field=field)
 
-    def boxes(
-        self, tokens: Sequence[str], attention: npt.NDArray[np.float32], *, share: float
-    ) -> tuple[Box | None, ...]:
-        """Find where in the file each token was read; `share` as in `token_boxes`."""
+    def match(self, tokens: Sequence[str], attention: npt.NDArray[np.float32], *, share: float) -> InkMatch:
+        """Find where in the file each token was read, and what was not; `share` as in `match_tokens`."""
         if not tokens or not len(self.pieces):
-            return (None,) * len(tokens)
-        found = token_boxes(
+            return InkMatch([None] * len(tokens), 0)
+        found = match_tokens(
             tokens,
             attention,
             self.pieces - np.array(self.corner * 2),
@@ -595,4 +606,4 @@ class CanvasInk:
             corner=self.corner,
             resized=self.image.scale != 1,
         )
-        return tuple(None if box is None else self.image.to_file(box) for box in found)
+        return found._replace(boxes=[None if box is None else self.image.to_file(box) for box in found.boxes])

@@ -7,6 +7,9 @@ those that do.
 
 Where several readings are wanted, the whole beam is searched in any case. An image of one form is then read
 with it at once, and greedily only if the whole beam leaves something out.
+
+What is in doubt even so can be read at other scales: `SearchPolicy.look_again`. Which of those readings is
+the best one is decided where it is known what they draw (`i2l.inference.reading`).
 """
 
 import math
@@ -46,7 +49,7 @@ class Attempt(NamedTuple):
     ink: CanvasInk
     found: list[Hypothesis]
     seconds: float
-    elsewhere: tuple[Hypothesis, ...] = ()  # the best one of each other form that was read
+    elsewhere: tuple[Hypothesis, ...] = ()  # the best one of each other form or scale that was read
 
 
 class SearchPolicy:
@@ -96,6 +99,18 @@ class SearchPolicy:
             again = unsure if self._wide.n_best == 1 else range(len(attempts))
             self._search_again(attempts, again, self._wide, backend, memories)
         return attempts
+
+    def look_again(self, image: PreparedImage, backend: Backend) -> Attempt:
+        """Read an image greedily, once more and by itself."""
+        (attempt,) = self._search([self._find_ink(image)], self._greedy, backend, {})
+        return attempt
+
+    def widen(self, attempt: Attempt, backend: Backend) -> Attempt:
+        """Search around what was read greedily: what the whole beam finds beside it comes after it."""
+        best = most_probable_first(attempt.found)[0]
+        (wide,) = self._search([attempt.ink], self._wide, backend, {})
+        less = [hypothesis for hypothesis in wide.found if hypothesis.log_prob < best.log_prob]
+        return attempt._replace(found=[best, *less], seconds=attempt.seconds + wide.seconds)
 
     def _try_other_forms(
         self,

@@ -43,8 +43,8 @@ from i2l.images.prepare import (
 )
 from i2l.inference.decoding import Backend
 from i2l.inference.model_folder import HANDWRITING, LoadedModel, list_models, load_model
-from i2l.inference.policy import SearchPolicy
-from i2l.inference.reading import DOUBTFUL_CONFIDENCE, Reading, ReadingAssembly
+from i2l.inference.policy import Attempt, SearchPolicy
+from i2l.inference.reading import DOUBTFUL_CONFIDENCE, Reading, ReadingAssembly, choose, is_doubtful
 from i2l.ink.strokes import Ink, StrokeSource, take_ink
 from i2l.model.config import Limits
 
@@ -53,6 +53,7 @@ _OTHER_IS_MISSING: Final = "The model for handwriting is not installed: `i2l mod
 CHUNK_IMAGES: Final = 16  # that are taken at a time, at least; those of about one size are read together
 _HOPELESS_CONFIDENCE: Final = 0.05  # below it print is as good as not read
 _TELLING_TOKENS: Final = 3  # that are read in what print refuses and what does not look written, at least
+_OTHER_SCALES: Final = (0.93, 1.07, 0.87, 1.15)  # at which what is in doubt is read too, the likeliest first
 _LEAST_ZOOM: Final = 0.4  # strokes that must be drawn smaller than this to fit are no one formula
 _BATCH_PIXELS: Final = 600_000  # of a batch; one with more takes hundreds of megabytes and is read alone
 
@@ -231,7 +232,7 @@ class Reader:
             pixels, scale, (left, top) = draw_ink(ink, zoom=zoom * max(0.97 * room, _LEAST_ZOOM))
         height, width = pixels.shape
         size = math.ceil(width / scale), math.ceil(height / scale)
-        return _fit(PreparedImage(pixels, scale, left, top, size), limits.dpi, limits)
+        return _rescale(PreparedImage(pixels, scale, left, top, size), 1.0, limits)
 
     def that_read(self, reading: Reading) -> "Reader":
         """Return the reader whose model made a reading of this one: itself, or the reader of handwriting."""
@@ -459,7 +460,7 @@ class Reader:
         handed = []
         for image in images:
             with contextlib.suppress(ImageTooLargeError):
-                handed.append(_fit(image, own.dpi, others))
+                handed.append(_rescale(image, others.dpi / own.dpi, others))
         return handed
 
     def _search(
@@ -469,7 +470,37 @@ class Reader:
         large = sum(images[-1].pixels.size for images in forms) > _BATCH_PIXELS
         with self._large if large else nullcontext():
             attempts = self._policy.search(forms, backend)
-        return self._assembly.assemble(attempts, check=check)
+            readings = self._assembly.assemble(attempts, check=check)
+            if not self._looks_again:
+                return readings
+            return [
+                self._settle(attempt, reading, backend, check=check)
+                if isinstance(reading, Reading) and is_doubtful(reading)
+                else reading
+                for attempt, reading in zip(attempts, readings, strict=True)
+            ]
+
+    @property
+    def _looks_again(self) -> bool:
+        """Whether what is in doubt is read at other scales: print, by a model that knows more than one."""
+        model = self.model
+        return self.options.beam_width > 1 and not model.handwriting and not model.limits.one_scale
+
+    def _settle(self, first: Attempt, reading: Reading, backend: Backend, *, check: bool) -> Reading:
+        """Read what is in doubt at other scales too, until it is settled; return the best reading."""
+        weighed = [self._assembly.weigh(first)]
+        best, settled = choose(weighed)
+        for factor in _OTHER_SCALES:
+            if settled:
+                break
+            with contextlib.suppress(I2LError):  # as it is, it may just fit on the canvas
+                image = _rescale(first.ink.image, factor, self.model.limits)
+                weighed.append(self._assembly.weigh(self._policy.look_again(image, backend)))
+            best, settled = choose(weighed)
+        if best.ink is not first.ink:
+            best = self._policy.widen(best, backend)
+        (result,) = self._assembly.assemble([best], check=check)
+        return result if isinstance(result, Reading) else reading
 
 
 class _OtherReader:
@@ -500,8 +531,8 @@ def _with_note(result: Reading | NotAFormulaError, note: str) -> Reading | NotAF
     return NotAFormulaError(f"{result} {note}")
 
 
-def _fit(image: PreparedImage, dpi: float, limits: Limits) -> PreparedImage:
-    """Bring what was drawn or prepared at the scale of some dpi to the scale and the canvas of a model.
+def _rescale(image: PreparedImage, factor: float, limits: Limits) -> PreparedImage:
+    """Make an image larger or smaller for a model, and smaller still if its canvas has not enough room.
 
     Raises:
         ImageTooLargeError: if it is too large for the model.
@@ -511,7 +542,7 @@ def _fit(image: PreparedImage, dpi: float, limits: Limits) -> PreparedImage:
         canvas_shape=limits.canvas_shape,
         dpi=limits.dpi,
         max_shrink=limits.max_shrink,
-        scale=limits.dpi / dpi,
+        scale=factor,
         check=False,
     )
     return PreparedImage(

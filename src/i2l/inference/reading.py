@@ -25,17 +25,19 @@ from i2l.formulas.normalize import normalize_formula
 from i2l.formulas.pretty import readable_formula, stretch_fences
 from i2l.formulas.vocabulary import Vocabulary
 from i2l.images.prepare import MIN_DENSE_PX, WHITE, Box, NotAFormulaError, PreparedImage
-from i2l.inference.boxes import UNREAD_LIMIT, CanvasInk
+from i2l.inference.boxes import UNREAD_LIMIT, CanvasInk, InkMatch
 from i2l.inference.confidence import Evidence, TokenLooks, gather_evidence
 from i2l.inference.decoding import Hypothesis
 from i2l.inference.grammar import MAX_DEPTH, START, State, advance, may_end
 from i2l.inference.model_folder import LoadedModel
-from i2l.inference.policy import Attempt, most_probable_first, unread_share
+from i2l.inference.policy import SURE_PROBABILITY, Attempt, most_probable_first, unread_share
 
 NOTEBOOK_MARGIN_PX: Final = 8  # around the ink in a notebook
 SHOWN_CHARACTERS: Final = 80  # of the LaTeX on a terminal
 
 DOUBTFUL_CONFIDENCE: Final = 0.5  # below it a person should look
+
+_SETTLING_VOTES: Final = 3  # of five readings of one image
 
 # What is no formula; what these limits rest on is in docs/LOG.md.
 _JUDGED_TOKENS: Final = 6  # of fewer tokens, the doubt may be about one odd symbol
@@ -77,6 +79,7 @@ class Reading:
     alternatives: tuple[Alternative, ...]  # best first
     finished: bool  # False if it was cut at the limit of tokens
     unread: float  # share of the ink that no token looked at
+    left_over: int  # pieces of ink, but for dots, that no token was read from; 0 if there are few tokens
     seconds: float  # that it took, in its batch
     prepared: PreparedImage  # what the model saw
     # For each token the likeliest others that could stand in its place, each with its probability.
@@ -220,6 +223,19 @@ class Candidate(NamedTuple):
     unread: float
     picture: tuple[str, ...]  # as `picture_of` returns it
 
+    @property
+    def rank(self) -> tuple[bool, bool, float]:
+        """What comes first: readings that came to their end, leave nothing out, and are probable."""
+        return self.hypothesis.finished, self.unread < UNREAD_LIMIT, self.log_prob
+
+
+class Weighed(NamedTuple):
+    """An attempt, its best reading, and how much ink that leaves over."""
+
+    attempt: Attempt
+    best: Candidate
+    left_over: int
+
 
 class ReadingAssembly:
     """Makes readings of what searches found, for one model. Safe to share between threads."""
@@ -253,6 +269,7 @@ class ReadingAssembly:
         hypothesis = best.hypothesis
         assert hypothesis.attention is not None
         attention = hypothesis.attention[:length]
+        match = attempt.ink.match(tokens, attention, share=self._box_share)
         return Reading(
             latex=best.latex,
             tokens=tokens,
@@ -260,10 +277,11 @@ class ReadingAssembly:
             log_prob=best.log_prob,
             token_probabilities=np.exp(hypothesis.token_log_probs[:length]),
             attention=attention,
-            boxes=attempt.ink.boxes(tokens, attention, share=self._box_share),
+            boxes=tuple(match.boxes),
             alternatives=share_rest(confidence, best, others),
             finished=hypothesis.finished,
             unread=best.unread,
+            left_over=_counted(match, tokens),
             seconds=attempt.seconds,
             prepared=attempt.ink.image,
             token_alternatives=token_alternatives(hypothesis, self._vocabulary),
@@ -292,11 +310,15 @@ class ReadingAssembly:
             elif hypothesis.finished == first.hypothesis.finished:
                 log_prob = min(float(np.logaddexp(first.log_prob, hypothesis.log_prob)), 0.0)
                 candidates[picture] = first._replace(log_prob=log_prob)
-        return sorted(
-            candidates.values(),
-            key=lambda one: (one.hypothesis.finished, one.unread < UNREAD_LIMIT, one.log_prob),
-            reverse=True,
-        )
+        return sorted(candidates.values(), key=lambda one: one.rank, reverse=True)
+
+    def weigh(self, attempt: Attempt) -> "Weighed":
+        """Say what was read at an attempt, and how much ink that leaves over."""
+        best = self.candidates(attempt.found, attempt.ink)[0]
+        assert best.hypothesis.attention is not None
+        attention = best.hypothesis.attention[: len(best.tokens)]
+        match = attempt.ink.match(best.tokens, attention, share=self._box_share)
+        return Weighed(attempt, best, _counted(match, best.tokens))
 
     def _readable(self, tokens: Sequence[str]) -> str:
         return readable_tokens(stretch_fences(tokens) if self._written else tokens)
@@ -363,6 +385,42 @@ def find_nonsense(reading: Reading) -> NotAFormulaError | None:
     if large and unsure and 1 - pixels.mean() / WHITE > _DENSE_INK_SHARE:
         return NotAFormulaError("This does not look like a formula: nearly half of it is ink.")
     return None
+
+
+def is_doubtful(reading: Reading) -> bool:
+    """Tell whether a reading is unsure of a token, or leaves ink over, and should be read at other scales."""
+    return reading.evidence.lowest < math.log(SURE_PROBABILITY) or reading.left_over > 0
+
+
+def choose(weighed: Sequence[Weighed]) -> tuple[Attempt, bool]:
+    """Return the best of several attempts at one image, and whether more of them could not change that.
+
+    The readings vote: at each scale a network errs in its own way, and is right in one. But first come those
+    that leave the least ink over: a reading that lost its place is as sure as any other.
+
+    Args:
+        weighed: the attempt at the scale that was found for the image, which decides where all else is equal;
+            and then greedy ones at other scales.
+    """
+    pictures = [one.best.picture for one in weighed]
+
+    def merit(place: int) -> tuple[object, ...]:
+        one, picture = weighed[place], pictures[place]
+        votes = pictures.count(picture), picture == pictures[0]
+        return *one.best.rank[:2], -one.left_over, *votes, place == 0, one.best.log_prob
+
+    best = max(range(len(weighed)), key=merit)
+    attempts = [one.attempt for one in weighed]
+    others = (most_probable_first(attempt.found)[0] for attempt in attempts[:best] + attempts[best + 1 :])
+    chosen = attempts[best]._replace(
+        elsewhere=(*attempts[0].elsewhere, *others), seconds=sum(attempt.seconds for attempt in attempts)
+    )
+    return chosen, weighed[best].left_over == 0 and pictures.count(pictures[best]) >= _SETTLING_VOTES
+
+
+def _counted(match: InkMatch, tokens: Sequence[str]) -> int:
+    """Return how much ink is left over where that says something: of a sign alone any part may be."""
+    return match.left_over if len(tokens) >= _JUDGED_TOKENS else 0
 
 
 def find_doubt(reading: Reading) -> str | None:
