@@ -36,6 +36,7 @@ NOTEBOOK_MARGIN_PX: Final = 8  # around the ink in a notebook
 SHOWN_CHARACTERS: Final = 80  # of the LaTeX on a terminal
 
 DOUBTFUL_CONFIDENCE: Final = 0.5  # below it a person should look
+MUCH_LEFT_OVER: Final = 2  # pieces of ink: of 18 readings that left as many, 14 were wrong (docs/LOG.md)
 
 _SETTLING_VOTES: Final = 3  # of five readings of one image
 
@@ -429,6 +430,8 @@ def find_doubt(reading: Reading) -> str | None:
         return "cut at the limit of tokens; is it one formula?"
     if reading.unread >= UNREAD_LIMIT:
         return f"{reading.unread:.0%} of the ink was not read; is it one formula?"
+    if reading.left_over >= MUCH_LEFT_OVER:
+        return f"{reading.left_over} signs in the image may be left out; compare it with the image."
     if reading.confidence < DOUBTFUL_CONFIDENCE:
         return f"confidence {reading.confidence:.2f}; compare it with the image."
     return None
