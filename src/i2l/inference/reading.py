@@ -39,6 +39,7 @@ DOUBTFUL_CONFIDENCE: Final = 0.5  # below it a person should look
 MUCH_LEFT_OVER: Final = 2  # pieces of ink: of 18 readings that left as many, 14 were wrong (docs/LOG.md)
 
 _SETTLING_VOTES: Final = 3  # of five readings of one image
+_READ_AGAIN_TOKENS: Final = 250  # more take seconds, and of five that were read again none was put right
 
 # What is no formula; what these limits rest on is in docs/LOG.md.
 _JUDGED_TOKENS: Final = 6  # of fewer tokens, the doubt may be about one odd symbol
@@ -390,7 +391,8 @@ def find_nonsense(reading: Reading) -> NotAFormulaError | None:
 
 def is_doubtful(reading: Reading) -> bool:
     """Tell whether a reading is unsure of a token, or leaves ink over, and should be read at other scales."""
-    return reading.evidence.lowest < math.log(SURE_PROBABILITY) or reading.left_over > 0
+    unsure = reading.evidence.lowest < math.log(SURE_PROBABILITY)
+    return (unsure or reading.left_over > 0) and len(reading.tokens) <= _READ_AGAIN_TOKENS
 
 
 def choose(weighed: Sequence[Weighed]) -> tuple[Attempt, bool]:
