@@ -1,6 +1,5 @@
 """What is in doubt is read at other scales too, and the readings vote."""
 
-from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +11,7 @@ from i2l.explain.localization import box_iou
 from i2l.inference import reader as reader_module
 from i2l.inference.policy import Attempt
 from i2l.inference.reader import Reader
-from i2l.inference.reading import Candidate, Weighed, choose, find_doubt, is_doubtful
+from i2l.inference.reading import Candidate, Weighed, choose
 from tests.inference.conftest import draw_formula
 
 
@@ -86,12 +85,9 @@ def test_only_doubt_is_looked_at_again_and_the_boxes_stay_in_the_picture(scales,
     box = Reader("pinpoint")
     picture = EXAMPLE
     sure = box.read(picture)
-    assert not is_doubtful(sure)
     assert sure.left_over == 0
     assert not scales
-    assert find_doubt(sure) is None
-    assert "3 signs in the image may be left out" in find_doubt(replace(sure, left_over=3))
-    monkeypatch.setattr(reader_module, "is_doubtful", lambda reading: True)
+    monkeypatch.setattr(reader_module, "_UNSURE_LOG_PROB", 1.0)
     again = box.read(picture)
     assert scales == [0.93, 1.07], "three of five are enough"
     assert again.tokens == sure.tokens
@@ -115,7 +111,7 @@ def test_only_doubt_is_looked_at_again_and_the_boxes_stay_in_the_picture(scales,
 
 
 def test_a_model_for_one_scale_and_one_for_handwriting_look_once(checkpoint, scales, monkeypatch):
-    monkeypatch.setattr(reader_module, "is_doubtful", lambda reading: True)
+    monkeypatch.setattr(reader_module, "_UNSURE_LOG_PROB", 1.0)
     reader = Reader(checkpoint)
     looks = not reader.model.handwriting and not reader.model.limits.one_scale
     reader.read(draw_formula("x ^ { 2 } = y"), scale=1)

@@ -43,8 +43,8 @@ from i2l.images.prepare import (
 )
 from i2l.inference.decoding import Backend
 from i2l.inference.model_folder import HANDWRITING, LoadedModel, list_models, load_model
-from i2l.inference.policy import Attempt, SearchPolicy
-from i2l.inference.reading import DOUBTFUL_CONFIDENCE, Reading, ReadingAssembly, choose, is_doubtful
+from i2l.inference.policy import SURE_PROBABILITY, Attempt, SearchPolicy
+from i2l.inference.reading import DOUBTFUL_CONFIDENCE, Reading, ReadingAssembly, choose
 from i2l.ink.strokes import Ink, StrokeSource, take_ink
 from i2l.model.config import Limits
 
@@ -54,6 +54,8 @@ CHUNK_IMAGES: Final = 16  # that are taken at a time, at least; those of about o
 _HOPELESS_CONFIDENCE: Final = 0.05  # below it print is as good as not read
 _TELLING_TOKENS: Final = 3  # that are read in what print refuses and what does not look written, at least
 _OTHER_SCALES: Final = (0.93, 1.07, 0.87, 1.15)  # at which what is in doubt is read too, the likeliest first
+_READ_AGAIN_TOKENS: Final = 250  # more take seconds, and of five that were read again none was put right
+_UNSURE_LOG_PROB: Final = math.log(SURE_PROBABILITY)
 _LEAST_ZOOM: Final = 0.4  # strokes that must be drawn smaller than this to fit are no one formula
 _BATCH_PIXELS: Final = 600_000  # of a batch; one with more takes hundreds of megabytes and is read alone
 
@@ -136,6 +138,7 @@ class Reader:
         self.options = options
         self._policy = SearchPolicy(self.model, options)
         self._assembly = ReadingAssembly(self.model)
+        self._knows_scales = not self.model.handwriting and not self.model.limits.one_scale
         self._batch_size = options.batch_size or self.model.backend.batch_size
         self._large = threading.Lock()  # held by whoever reads a large batch
 
@@ -471,20 +474,14 @@ class Reader:
         with self._large if large else nullcontext():
             attempts = self._policy.search(forms, backend)
             readings = self._assembly.assemble(attempts, check=check)
-            if not self._looks_again:
+            if not self._knows_scales or self.options.beam_width == 1:
                 return readings
-            return [
-                self._settle(attempt, reading, backend, check=check)
-                if isinstance(reading, Reading) and is_doubtful(reading)
-                else reading
-                for attempt, reading in zip(attempts, readings, strict=True)
-            ]
-
-    @property
-    def _looks_again(self) -> bool:
-        """Whether what is in doubt is read at other scales: print, by a model that knows more than one."""
-        model = self.model
-        return self.options.beam_width > 1 and not model.handwriting and not model.limits.one_scale
+            for place, reading in enumerate(readings):
+                if isinstance(reading, NotAFormulaError) or len(reading.tokens) > _READ_AGAIN_TOKENS:
+                    continue
+                if reading.left_over or reading.evidence.lowest < _UNSURE_LOG_PROB:
+                    readings[place] = self._settle(attempts[place], reading, backend, check=check)
+            return readings
 
     def _settle(self, first: Attempt, reading: Reading, backend: Backend, *, check: bool) -> Reading:
         """Read what is in doubt at other scales too, until it is settled; return the best reading."""

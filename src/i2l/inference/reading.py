@@ -30,16 +30,14 @@ from i2l.inference.confidence import Evidence, TokenLooks, gather_evidence
 from i2l.inference.decoding import Hypothesis
 from i2l.inference.grammar import MAX_DEPTH, START, State, advance, may_end
 from i2l.inference.model_folder import LoadedModel
-from i2l.inference.policy import SURE_PROBABILITY, Attempt, most_probable_first, unread_share
+from i2l.inference.policy import Attempt, most_probable_first, unread_share
 
 NOTEBOOK_MARGIN_PX: Final = 8  # around the ink in a notebook
 SHOWN_CHARACTERS: Final = 80  # of the LaTeX on a terminal
 
 DOUBTFUL_CONFIDENCE: Final = 0.5  # below it a person should look
-MUCH_LEFT_OVER: Final = 2  # pieces of ink: of 18 readings that left as many, 14 were wrong (docs/LOG.md)
 
 _SETTLING_VOTES: Final = 3  # of five readings of one image
-_READ_AGAIN_TOKENS: Final = 250  # more take seconds, and of five that were read again none was put right
 
 # What is no formula; what these limits rest on is in docs/LOG.md.
 _JUDGED_TOKENS: Final = 6  # of fewer tokens, the doubt may be about one odd symbol
@@ -389,12 +387,6 @@ def find_nonsense(reading: Reading) -> NotAFormulaError | None:
     return None
 
 
-def is_doubtful(reading: Reading) -> bool:
-    """Tell whether a reading is unsure of a token, or leaves ink over, and should be read at other scales."""
-    unsure = reading.evidence.lowest < math.log(SURE_PROBABILITY)
-    return (unsure or reading.left_over > 0) and len(reading.tokens) <= _READ_AGAIN_TOKENS
-
-
 def choose(weighed: Sequence[Weighed]) -> tuple[Attempt, bool]:
     """Return the best of several attempts at one image, and whether more of them could not change that.
 
@@ -432,8 +424,6 @@ def find_doubt(reading: Reading) -> str | None:
         return "cut at the limit of tokens; is it one formula?"
     if reading.unread >= UNREAD_LIMIT:
         return f"{reading.unread:.0%} of the ink was not read; is it one formula?"
-    if reading.left_over >= MUCH_LEFT_OVER:
-        return f"{reading.left_over} signs in the image may be left out; compare it with the image."
     if reading.confidence < DOUBTFUL_CONFIDENCE:
         return f"confidence {reading.confidence:.2f}; compare it with the image."
     return None
