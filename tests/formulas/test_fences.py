@@ -46,6 +46,14 @@ def test_cells_keep_their_brackets_to_themselves():
     assert stretch_fences(formula.split()) == formula.split()
 
 
+def test_the_brackets_around_a_degree_close_nothing_else():
+    formula = rf"( {FRACTION} \sqrt [ {{ 3 }} ] {{ x }}"
+    assert stretch_fences(formula.split()) == formula.split()
+    closed = stretch_fences(f"{formula} )".split())
+    assert (closed[0], closed[-1]) == (r"\left(", r"\right)")
+    assert "]" in closed
+
+
 parts = st.recursive(
     st.sampled_from(["x", "2", "+", "(", ")", "[", "]", r"\{", r"\}", "|"]),
     lambda inner: st.one_of(

@@ -123,11 +123,12 @@ def stretch_fences(tokens: Sequence[str]) -> list[str]:
         depth += begins - ends
         if ends or token in ("&", r"\\"):
             opened = [(start, level) for start, level in opened if level < depth + ends]
-        elif token in _FENCES_OPEN and found[place - 1 : place] != [r"\sqrt"]:
+        elif token in _FENCES_OPEN:
             opened.append((place, depth))
         elif token in _FENCES_CLOSE and opened and opened[-1][1] == depth:
             start, _ = opened.pop()
-            if not _TALL.isdisjoint(found[start:place]):
+            of_root = found[start - 1 : start] == [r"\sqrt"]  # around its degree
+            if not of_root and not _TALL.isdisjoint(found[start:place]):
                 stretched[start], stretched[place] = rf"\left{found[start]}", rf"\right{token}"
     tables: list[int] = []  # where those begin that are open
     for place, token in enumerate(found):
