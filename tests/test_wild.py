@@ -98,7 +98,7 @@ def test_shared_boxes_and_overlap():
     assert (found.overlap, found.compared) == (pytest.approx(1 + 0 + 0.5 + 0), 4)
 
 
-def test_calibration_leaves_out_refusals_and_handwriting():
+def test_calibration_leaves_out_refusals_handwriting_and_boxes():
     def judged(right, confidence, group="print", error=""):
         return Judged(group, "", "", "", right, float(right), confidence, error)
 
@@ -106,6 +106,7 @@ def test_calibration_leaves_out_refusals_and_handwriting():
         {
             "wild": [judged(True, 0.95), judged(False, 0.95), judged(False, 0.99, "hand")],
             "screens": [judged(False, 0.3), judged(False, 0.0, error="too large")],
+            "boxes": [judged(False, 0.99)],
         }
     )
     everything, wild, screens = found

@@ -1,7 +1,8 @@
 """Part `calibration`: whether confidence means what it says, over the readings of all parts together.
 
 A picture that the reader refused has no confidence, and is left out. Handwriting is left out too: no figure
-of the package promises anything about it.
+of the package promises anything about it. So is the part about boxes, which shows the same formulas at five
+sizes and on web pages, and would be more than all else together.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from i2l.inference.confidence import expected_calibration_error
 
 SURE = 0.9
 _LEFT_OUT = frozenset({"hand"})
+_LEFT_OUT_PARTS = frozenset({"boxes"})
 
 
 def measure_calibration(judged: Mapping[str, Sequence[Judged]]) -> list[Row]:
@@ -19,6 +21,7 @@ def measure_calibration(judged: Mapping[str, Sequence[Judged]]) -> list[Row]:
     read = {
         part: [one for one in members if not one.error and one.group not in _LEFT_OUT]
         for part, members in judged.items()
+        if part not in _LEFT_OUT_PARTS
     }
     everything = [one for members in read.values() for one in members]
     rows = [_row("all parts", everything)] if everything else []

@@ -9,6 +9,7 @@ import pytest
 
 from i2l.explain.localization import box_iou
 from i2l.inference import reader as reader_module
+from i2l.inference.boxes import InkMatch
 from i2l.inference.policy import Attempt
 from i2l.inference.reader import Reader
 from i2l.inference.reading import Candidate, Weighed, choose
@@ -20,7 +21,7 @@ def weighed(text, *, log_prob=-1.0, left_over=0, unread=0.0, finished=True):
     hypothesis = SimpleNamespace(text=text, log_prob=log_prob, finished=finished)
     tokens = tuple(text)
     candidate = Candidate(text, tokens, hypothesis, log_prob, unread, tokens)
-    return Weighed(Attempt(object(), [hypothesis], seconds=1.0), candidate, left_over)
+    return Weighed(Attempt(object(), [hypothesis], seconds=1.0), [candidate], InkMatch([], left_over))
 
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "3-palatino-large.png"
@@ -58,6 +59,8 @@ def test_what_leaves_less_over_comes_before_all_votes():
     best, settled = choose([lost, lost, lost, lost, whole])
     assert best.found[0].text == OTHER
     assert not settled
+    sign, other = weighed("a", left_over=3), weighed("b")
+    assert choose([sign, sign, other])[0].found[0].text == "a", "of a sign alone any part may be over"
 
 
 def test_nothing_and_what_never_ends_wins_no_vote():
@@ -110,9 +113,9 @@ def test_only_doubt_is_looked_at_again_and_the_boxes_stay_in_the_picture(scales,
     assert np.mean(overlaps) > 0.7
 
 
-def test_a_model_for_one_scale_and_one_for_handwriting_look_once(checkpoint, scales, monkeypatch):
+def test_a_model_for_one_scale_looks_once(checkpoint, scales, monkeypatch):
     monkeypatch.setattr(reader_module, "_UNSURE_LOG_PROB", 1.0)
     reader = Reader(checkpoint)
-    looks = not reader.model.handwriting and not reader.model.limits.one_scale
-    reader.read(draw_formula("x ^ { 2 } = y"), scale=1)
-    assert bool(scales) == looks
+    assert reader.model.limits.one_scale
+    assert reader.read(draw_formula("x ^ { 2 } = y"), scale=1).tokens
+    assert not scales

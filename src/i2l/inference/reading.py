@@ -230,11 +230,21 @@ class Candidate(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """An attempt, its best reading, and how much ink that leaves over."""
+    """An attempt, what was read there, best first, and the ink that the best of it was read from."""
 
     attempt: Attempt
-    best: Candidate
-    left_over: int
+    candidates: Sequence[Candidate]
+    match: InkMatch
+
+    @property
+    def best(self) -> Candidate:
+        """What was read."""
+        return self.candidates[0]
+
+    @property
+    def left_over(self) -> int:
+        """How much ink is left over, where that says something: of a sign alone any part may be."""
+        return self.match.left_over if len(self.best.tokens) >= _JUDGED_TOKENS else 0
 
 
 class ReadingAssembly:
@@ -261,27 +271,26 @@ class ReadingAssembly:
 
     def _reading(self, attempt: Attempt) -> Reading:
         """Make the reading of one image."""
-        best, *others = self.candidates(attempt.found, attempt.ink)
+        weighed = self.weigh(attempt)
+        best, *others = weighed.candidates
         evidence = self.evidence(best, others, attempt)
         confidence = self.confidence(evidence)
         tokens = best.tokens
         length = len(tokens)
         hypothesis = best.hypothesis
         assert hypothesis.attention is not None
-        attention = hypothesis.attention[:length]
-        match = attempt.ink.match(tokens, attention, share=self._box_share)
         return Reading(
             latex=best.latex,
             tokens=tokens,
             confidence=confidence,
             log_prob=best.log_prob,
             token_probabilities=np.exp(hypothesis.token_log_probs[:length]),
-            attention=attention,
-            boxes=tuple(match.boxes),
+            attention=hypothesis.attention[:length],
+            boxes=tuple(weighed.match.boxes),
             alternatives=share_rest(confidence, best, others),
             finished=hypothesis.finished,
             unread=best.unread,
-            left_over=_counted(match, tokens),
+            left_over=weighed.left_over,
             seconds=attempt.seconds,
             prepared=attempt.ink.image,
             token_alternatives=token_alternatives(hypothesis, self._vocabulary),
@@ -312,13 +321,13 @@ class ReadingAssembly:
                 candidates[picture] = first._replace(log_prob=log_prob)
         return sorted(candidates.values(), key=lambda one: one.rank, reverse=True)
 
-    def weigh(self, attempt: Attempt) -> "Weighed":
-        """Say what was read at an attempt, and how much ink that leaves over."""
-        best = self.candidates(attempt.found, attempt.ink)[0]
+    def weigh(self, attempt: Attempt) -> Weighed:
+        """Say what was read at an attempt, and from which ink."""
+        candidates = self.candidates(attempt.found, attempt.ink)
+        best = candidates[0]
         assert best.hypothesis.attention is not None
         attention = best.hypothesis.attention[: len(best.tokens)]
-        match = attempt.ink.match(best.tokens, attention, share=self._box_share)
-        return Weighed(attempt, best, _counted(match, best.tokens))
+        return Weighed(attempt, candidates, attempt.ink.match(best.tokens, attention, share=self._box_share))
 
     def _readable(self, tokens: Sequence[str]) -> str:
         return readable_tokens(stretch_fences(tokens) if self._written else tokens)
@@ -411,11 +420,6 @@ def choose(weighed: Sequence[Weighed]) -> tuple[Attempt, bool]:
         elsewhere=(*attempts[0].elsewhere, *others), seconds=sum(attempt.seconds for attempt in attempts)
     )
     return chosen, weighed[best].left_over == 0 and pictures.count(pictures[best]) >= _SETTLING_VOTES
-
-
-def _counted(match: InkMatch, tokens: Sequence[str]) -> int:
-    """Return how much ink is left over where that says something: of a sign alone any part may be."""
-    return match.left_over if len(tokens) >= _JUDGED_TOKENS else 0
 
 
 def find_doubt(reading: Reading) -> str | None:
